@@ -1,0 +1,183 @@
+/**
+ * The leader's side of one partition: who waits for which offset, and how far consumers may read.
+ *
+ * Thread: the shard that owns the partition's log. Concurrency: none, every call runs to its end.
+ * Durability: `committed` is called only once the batch is below the high watermark, which covers
+ * nothing but bytes that every in-sync replica has on stable storage (`log.durability=fsync`) or in
+ * its page cache (`os`). There is one replica so far, so the high watermark is its own durable end.
+ *
+ * Path of a batch: append → (end of turn) logWritten → (group commit) logFlushed → high watermark.
+ */
+import assert from 'node:assert/strict';
+import type { BatchInfo } from '../../engine/batch/batch_info.ts';
+import { ErrorCode } from '../../engine/error_code.gen.ts';
+import type { AppendResult, PartitionLog } from '../../engine/log/partition_log.ts';
+
+/** Who appended a batch. Each method is called at most once, with ErrorCode.NONE or the reason. */
+export interface AppendWaiter {
+  /** Set by `append`: the offset that follows the batch. */
+  endOffset: number;
+  /** The batch is in the page cache, or never will be: its memory belongs to the caller again. */
+  onWritten(error: ErrorCode): void;
+  /** Only after acks=all: the batch is below the high watermark, or its fate is unknown (an error). */
+  onCommitted(error: ErrorCode): void;
+}
+
+export interface LeaderOptions {
+  readonly topic: string;
+  readonly topicId: string;
+  readonly partition: number;
+  readonly leaderEpoch: number;
+  readonly log: PartitionLog;
+  /** Replicas in sync, this one included. */
+  readonly isrSize: number;
+  readonly minInsyncReplicas: number;
+  /** Wakes those who wait for records of this partition. */
+  readonly onHighWatermark: (leader: PartitionLeader) => void;
+}
+
+export class PartitionLeader {
+  readonly topic: string;
+  readonly topicId: string;
+  readonly partition: number;
+  readonly log: PartitionLog;
+  leaderEpoch: number;
+  isrSize: number;
+  minInsyncReplicas: number;
+  /** Set when the log's directory failed or the partition is going away: nothing is taken any more. */
+  #refusal: ErrorCode = ErrorCode.NONE;
+  /** Invariant: logStartOffset <= highWatermark <= log end; never falls while this node leads. */
+  #highWatermark: number;
+  /** In order of append, so with rising end offsets. */
+  #writing: AppendWaiter[] = [];
+  /** In order of append; a duplicate of an earlier batch may stand behind a later one and is served with it. */
+  #committing: AppendWaiter[] = [];
+  readonly #onHighWatermark: (leader: PartitionLeader) => void;
+
+  constructor(options: LeaderOptions) {
+    this.topic = options.topic;
+    this.topicId = options.topicId;
+    this.partition = options.partition;
+    this.leaderEpoch = options.leaderEpoch;
+    this.log = options.log;
+    this.isrSize = options.isrSize;
+    this.minInsyncReplicas = options.minInsyncReplicas;
+    this.#onHighWatermark = options.onHighWatermark;
+    // Recovery has flushed all that it kept, and a lone replica's log is the committed log.
+    this.#highWatermark = options.log.logEndOffset;
+  }
+
+  /** The offset after the last record that consumers may read. */
+  get highWatermark(): number {
+    return this.#highWatermark;
+  }
+
+  /** The offset after the last record that read_committed consumers may read. No transactions exist yet. */
+  get lastStableOffset(): number {
+    return this.#highWatermark;
+  }
+
+  /** ErrorCode.NONE while this partition takes requests. */
+  get refusal(): ErrorCode {
+    return this.#refusal;
+  }
+
+  /**
+   * Whether a request that knows `epoch` (-1: any) may be served: FENCED_LEADER_EPOCH when it is older
+   * than ours, UNKNOWN_LEADER_EPOCH when it is newer (KIP-320).
+   */
+  checkEpoch(epoch: number): ErrorCode {
+    if (this.#refusal !== ErrorCode.NONE) return this.#refusal;
+    if (epoch === -1 || epoch === this.leaderEpoch) return ErrorCode.NONE;
+    return epoch < this.leaderEpoch
+      ? ErrorCode.FENCED_LEADER_EPOCH
+      : ErrorCode.UNKNOWN_LEADER_EPOCH;
+  }
+
+  /**
+   * Takes a validated batch of `length` bytes at `start`, stamping it in place. On NONE the waiter is
+   * called later — except that for a duplicate (`result.duplicate`), whose bytes are not used, there is
+   * no `onWritten`. Any other code means that nothing was taken and the waiter is not called.
+   */
+  append(
+    buf: Uint8Array,
+    start: number,
+    length: number,
+    info: BatchInfo,
+    allReplicas: boolean,
+    nowMs: number,
+    waiter: AppendWaiter,
+    result: AppendResult,
+  ): ErrorCode {
+    if (this.#refusal !== ErrorCode.NONE) return this.#refusal;
+    if (allReplicas && this.isrSize < this.minInsyncReplicas) return ErrorCode.NOT_ENOUGH_REPLICAS;
+    const error = this.log.append(buf, start, length, info, this.leaderEpoch, nowMs, result);
+    if (error !== ErrorCode.NONE) return error;
+    waiter.endOffset = result.lastOffset + 1;
+    if (!result.duplicate) this.#writing.push(waiter);
+    if (!allReplicas) return error;
+    // The first attempt of a duplicate may still be on its way to the disk: its success is not ours to claim.
+    if (waiter.endOffset <= this.#highWatermark) waiter.onCommitted(ErrorCode.NONE);
+    else this.#committing.push(waiter);
+    return error;
+  }
+
+  /** The log wrote all up to `endOffset` to the page cache. */
+  logWritten(endOffset: number): void {
+    const waiting = this.#writing;
+    let served = 0;
+    while (served < waiting.length && waiting[served]!.endOffset <= endOffset) served += 1;
+    this.#writing = waiting.slice(served);
+    for (let i = 0; i < served; i += 1) waiting[i]!.onWritten(ErrorCode.NONE);
+  }
+
+  /** What was appended since the last `logWritten` could not be written and is not in the log. */
+  logWriteFailed(error: ErrorCode): void {
+    const failed = this.#writing;
+    this.#writing = [];
+    const lost = new Set(failed);
+    const waiting = this.#committing;
+    this.#committing = waiting.filter((waiter) => !lost.has(waiter) && this.#isInLog(waiter));
+    const failedCommits = waiting.filter((waiter) => lost.has(waiter) || !this.#isInLog(waiter));
+    for (const waiter of failed) waiter.onWritten(error);
+    for (const waiter of failedCommits) waiter.onCommitted(error);
+  }
+
+  /** All up to `endOffset` is durable on this replica: with one replica, that commits it. */
+  logFlushed(endOffset: number): void {
+    if (endOffset <= this.#highWatermark) return;
+    assert(
+      endOffset <= this.log.logEndOffset,
+      `${this.topic}-${this.partition}: flushed up to ${endOffset}, but the log ends at ${this.log.logEndOffset}`,
+    );
+    this.#highWatermark = endOffset;
+    this.#serveCommitted();
+    this.#onHighWatermark(this);
+  }
+
+  /** Stops taking anything, and ends every wait with `error`: the log's directory failed, or the topic is deleted. */
+  refuse(error: ErrorCode): void {
+    this.#refusal = error;
+    const writing = this.#writing;
+    const committing = this.#committing;
+    this.#writing = [];
+    this.#committing = [];
+    for (const waiter of writing) waiter.onWritten(error);
+    for (const waiter of committing) waiter.onCommitted(error);
+    this.#onHighWatermark(this);
+  }
+
+  #serveCommitted(): void {
+    const waiting = this.#committing;
+    let served = 0;
+    while (served < waiting.length && waiting[served]!.endOffset <= this.#highWatermark)
+      served += 1;
+    if (served === 0) return;
+    this.#committing = waiting.slice(served);
+    for (let i = 0; i < served; i += 1) waiting[i]!.onCommitted(ErrorCode.NONE);
+  }
+
+  #isInLog(waiter: AppendWaiter): boolean {
+    return waiter.endOffset <= this.log.logEndOffset;
+  }
+}

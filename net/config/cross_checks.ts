@@ -1,0 +1,89 @@
+/** Rules between settings, checked when each of them is fine alone. */
+import type { BrokerConfig } from './broker_config.ts';
+import { isLoopback, isWildcard, type Listener } from './listeners.ts';
+import type { Settings } from './settings.ts';
+
+/** Bytes of a batch in the log that Kafka does not count to its size: offset and length. */
+const logOverheadBytes = 12;
+
+/** Records errors for settings that contradict each other, and warnings for those that will surprise somebody. */
+export function crossCheck(settings: Settings, config: BrokerConfig): void {
+  checkRequestSizes(settings, config);
+  checkRetention(settings);
+  checkFlushing(settings, config);
+  checkReplication(settings, config);
+  for (const [index, listener] of config.listeners.entries()) {
+    warnOfListener(settings, listener, config.advertisedListeners[index] as Listener);
+  }
+}
+
+function checkRequestSizes(settings: Settings, config: BrokerConfig): void {
+  const { socketRequestMaxBytes, queuedMaxRequestBytes, logDefaults } = config;
+  if (queuedMaxRequestBytes < socketRequestMaxBytes) {
+    settings.refuse(
+      'queued.max.request.bytes',
+      `a request of socket.request.max.bytes=${socketRequestMaxBytes} would never fit. Allowed: -1, or at least that`,
+    );
+  }
+  if (logDefaults.maxMessageBytes >= socketRequestMaxBytes) {
+    settings.problems.warn(
+      `message.max.bytes=${logDefaults.maxMessageBytes} can never be reached: socket.request.max.bytes=${socketRequestMaxBytes} limits the whole request.`,
+    );
+  }
+  if (logDefaults.maxMessageBytes > logDefaults.segmentBytes + logOverheadBytes) {
+    settings.problems.warn(
+      `message.max.bytes=${logDefaults.maxMessageBytes} can never be reached: a batch must fit into a segment, log.segment.bytes=${logDefaults.segmentBytes}.`,
+    );
+  }
+}
+
+function checkRetention(settings: Settings): void {
+  for (const unit of ['ms', 'minutes', 'hours']) {
+    const key = `log.retention.${unit}`;
+    if (!settings.has(key)) continue;
+    const value = settings.number(key);
+    if (value < -1 || value === 0) settings.refuse(key, 'allowed: -1 for ever, or at least 1');
+  }
+}
+
+function checkFlushing(settings: Settings, config: BrokerConfig): void {
+  if (config.durability !== 'fsync') return;
+  const keys = [
+    'log.flush.interval.messages',
+    'log.flush.interval.ms',
+    'log.flush.scheduler.interval.ms',
+  ].filter((key) => settings.has(key));
+  if (keys.length === 0) return;
+  settings.problems.warn(
+    `No effect with log.durability=fsync, which flushes every record before acks=all is answered: ${keys.join(', ')}.`,
+  );
+}
+
+function checkReplication(settings: Settings, config: BrokerConfig): void {
+  const { defaultReplicationFactor, minInsyncReplicas } = config;
+  if (defaultReplicationFactor > 1) {
+    settings.problems.warn(
+      `default.replication.factor=${defaultReplicationFactor}, but this cluster has one broker: topics can only be created with replication factor 1.`,
+    );
+  }
+  if (minInsyncReplicas > 1) {
+    settings.problems.warn(
+      `min.insync.replicas=${minInsyncReplicas}, but this cluster has one broker: producers with acks=all will be refused.`,
+    );
+  }
+}
+
+function warnOfListener(settings: Settings, listener: Listener, advertised: Listener): void {
+  const { name, host, port } = listener;
+  if (!isLoopback(host)) {
+    const where = isWildcard(host) ? 'all interfaces' : host;
+    settings.problems.warn(
+      `Listener ${name} on ${where}, port ${port}: everybody who can connect can read and write everything, there is no authentication yet.`,
+    );
+  }
+  if (isWildcard(host) && !settings.has('advertised.listeners')) {
+    settings.problems.warn(
+      `Clients of listener ${name} are sent to ${advertised.host}:${advertised.port}. If they cannot reach that name, set advertised.listeners=${name}://<address they can reach>:${advertised.port}.`,
+    );
+  }
+}

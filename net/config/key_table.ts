@@ -1,0 +1,129 @@
+/**
+ * The known configuration keys, read from the tables beside this file: names, types, defaults, what is allowed,
+ * and whether Millrace acts on them. Read at first use and kept; a thread that asks for none pays for none.
+ */
+import { readFileSync } from 'node:fs';
+
+export type ConfigTypeName =
+  | 'boolean'
+  | 'string'
+  | 'int'
+  | 'short'
+  | 'long'
+  | 'double'
+  | 'list'
+  | 'class'
+  | 'password';
+
+/** Where the value of a key comes from when it is not set itself: that key's value times `factor`. */
+export interface Synonym {
+  readonly name: string;
+  readonly factor: number;
+}
+
+export interface ConfigKey {
+  readonly name: string;
+  readonly type: ConfigTypeName;
+  readonly importance: 'high' | 'medium' | 'low';
+  /** False if Kafka can change it while the broker runs. Topic and group keys are never read-only. */
+  readonly readOnly: boolean;
+  /** Kafka's own internal keys are not shown unless somebody sets them. */
+  readonly internal: boolean;
+  /** Kafka takes it from its metadata only, never from a properties file. */
+  readonly dynamicOnly: boolean;
+  /** True for keys that Kafka does not have. */
+  readonly own: boolean;
+  /** Kafka's default as text; null for none; undefined where Kafka demands a value. */
+  readonly kafkaDefault: string | null | undefined;
+  /** Millrace's default as text, null for none. */
+  readonly defaultText: string | null;
+  /** Constraint in the table's own notation, see `value_check.ts`. */
+  readonly constraint: string;
+  readonly synonyms: readonly Synonym[];
+  /** `on`: acted on. `later`: kept and shown. `refused`: only the default is allowed. `none`: known to Kafka alone. */
+  readonly effect: 'on' | 'later' | 'refused' | 'none';
+  readonly documentation: string;
+}
+
+export type KeyTable = ReadonlyMap<string, ConfigKey>;
+
+const loaded = new Map<string, KeyTable>();
+
+/** Keys of the broker: `server.properties` and `--set`. */
+export function brokerKeys(): KeyTable {
+  return table('broker');
+}
+
+/** Keys of a topic: CreateTopics, DescribeConfigs. */
+export function topicKeys(): KeyTable {
+  return table('topic');
+}
+
+/** Keys of a group: DescribeConfigs. */
+export function groupKeys(): KeyTable {
+  return table('group');
+}
+
+function table(name: string): KeyTable {
+  let keys = loaded.get(name);
+  if (keys === undefined) {
+    const text = readFileSync(new URL(`./tables/${name}.keys`, import.meta.url), 'utf8');
+    keys = parseKeyTable(text);
+    loaded.set(name, keys);
+  }
+  return keys;
+}
+
+/** Parses the notation that the head of each table explains. Throws on a line that does not follow it. */
+export function parseKeyTable(text: string): KeyTable {
+  const keys = new Map<string, ConfigKey>();
+  for (const line of text.split('\n')) {
+    if (line === '' || line.startsWith('#')) continue;
+    const key = parseLine(line);
+    if (keys.has(key.name)) throw new Error(`config table: ${key.name} stands twice`);
+    keys.set(key.name, key);
+  }
+  return keys;
+}
+
+function parseLine(line: string): ConfigKey {
+  const cells = line.split('|').map((cell) => cell.trim());
+  const [name, meta, defaults, constraint, synonyms, effect, documentation] = cells;
+  if (name === undefined || meta === undefined || defaults === undefined || cells.length !== 7) {
+    throw new Error(`config table: not seven cells: ${line}`);
+  }
+  const words = meta.split(' ');
+  const [kafka, own] = defaults.split(' => ');
+  const kafkaDefault = parseDefault(kafka);
+  return {
+    name,
+    type: words[0] as ConfigTypeName,
+    importance: words[1] as ConfigKey['importance'],
+    readOnly: words.includes('ro'),
+    internal: words.includes('internal'),
+    dynamicOnly: words.includes('dynamic'),
+    own: words.includes('own'),
+    kafkaDefault,
+    defaultText: (own === undefined ? kafkaDefault : parseDefault(own)) ?? null,
+    constraint: constraint ?? '',
+    synonyms: parseSynonyms(synonyms ?? ''),
+    effect: effect === '-' ? 'none' : (effect as ConfigKey['effect']),
+    documentation: documentation ?? '',
+  };
+}
+
+function parseDefault(text: string | undefined): string | null | undefined {
+  if (text === '!') return undefined;
+  if (text === '~') return null;
+  return text === '""' ? '' : (text ?? '');
+}
+
+const noSynonyms: readonly Synonym[] = [];
+
+function parseSynonyms(text: string): readonly Synonym[] {
+  if (text === '') return noSynonyms;
+  return text.split(' ').map((item) => {
+    const [name = '', factor] = item.split('*');
+    return { name, factor: factor === undefined ? 1 : Number(factor) };
+  });
+}

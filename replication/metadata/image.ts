@@ -10,18 +10,20 @@
  */
 import assert from 'node:assert/strict';
 import { ChangeCollector, type MetadataChanges } from './changes.ts';
+import { brokerOf, changedPartition, partitionOf, registrationOf } from './image_parts.ts';
 import {
   type BrokerEndpoint,
   type BrokerRegistrationChangeRecord,
   type ConfigRecord,
   ConfigResourceType,
   type FeatureRange,
+  type MetadataBatch,
   type MetadataDelta,
   type MetadataRecord,
+  type MetadataSnapshot,
   type PartitionChangeRecord,
   type PartitionRecord,
   type ProducerIdsRecord,
-  type RegisterBrokerRecord,
 } from './records.ts';
 
 export interface PartitionImage {
@@ -181,7 +183,9 @@ export class MetadataImage {
       `metadata delta up to offset ${delta.lastOffset} (snapshot: ${delta.snapshot}) does not follow ${this.#offset}`,
     );
     const collector = new ChangeCollector();
-    for (const record of delta.records) this.#applyRecord(record, collector, delta.lastOffset);
+    for (const record of delta.records) this.#applyRecord(record, collector);
+    if (delta.snapshot) this.#featuresEpoch = delta.featuresEpoch;
+    else this.#featuresEpoch = lastFeatureOffset(delta) ?? this.#featuresEpoch;
     this.#offset = delta.lastOffset;
     this.#epoch = delta.epoch;
     this.#leaderId = delta.leaderId;
@@ -189,7 +193,7 @@ export class MetadataImage {
   }
 
   /** Everything as one delta, for a thread that joins late. `apply` of it to an empty image gives an equal image. */
-  snapshot(): MetadataDelta {
+  snapshot(): MetadataSnapshot {
     const records: MetadataRecord[] = [];
     for (const [name, featureLevel] of this.#features)
       records.push({ type: 'FeatureLevelRecord', name, featureLevel });
@@ -209,11 +213,12 @@ export class MetadataImage {
       lastOffset: this.#offset,
       epoch: this.#epoch,
       leaderId: this.#leaderId,
+      featuresEpoch: this.#featuresEpoch,
       records,
     };
   }
 
-  #applyRecord(record: MetadataRecord, collector: ChangeCollector, offset: number): void {
+  #applyRecord(record: MetadataRecord, collector: ChangeCollector): void {
     switch (record.type) {
       case 'TopicRecord':
         this.#addTopic(record.name, record.topicId, collector);
@@ -244,7 +249,6 @@ export class MetadataImage {
       case 'FeatureLevelRecord':
         if (record.featureLevel === 0) this.#features.delete(record.name);
         else this.#features.set(record.name, record.featureLevel);
-        this.#featuresEpoch = offset;
         collector.featuresChanged();
         break;
       case 'ProducerIdsRecord':
@@ -328,68 +332,7 @@ export class MetadataImage {
   }
 }
 
-function partitionOf(record: PartitionRecord): PartitionImage {
-  return {
-    partitionId: record.partitionId,
-    replicas: record.replicas,
-    isr: record.isr,
-    removingReplicas: record.removingReplicas,
-    addingReplicas: record.addingReplicas,
-    leader: record.leader,
-    leaderRecoveryState: record.leaderRecoveryState,
-    leaderEpoch: record.leaderEpoch,
-    partitionEpoch: record.partitionEpoch,
-    directories: record.directories,
-    eligibleLeaderReplicas: record.eligibleLeaderReplicas ?? [],
-    lastKnownElr: record.lastKnownElr ?? [],
-  };
-}
-
-/** Kafka's `PartitionRegistration.merge`: a change raises the partition epoch, naming a leader the leader epoch. */
-function changedPartition(from: PartitionImage, change: PartitionChangeRecord): PartitionImage {
-  const leaderUnchanged = change.leader === -2;
-  return {
-    partitionId: from.partitionId,
-    replicas: change.replicas ?? from.replicas,
-    isr: change.isr ?? from.isr,
-    removingReplicas: change.removingReplicas ?? from.removingReplicas,
-    addingReplicas: change.addingReplicas ?? from.addingReplicas,
-    leader: leaderUnchanged ? from.leader : change.leader,
-    leaderRecoveryState:
-      change.leaderRecoveryState === -1 ? from.leaderRecoveryState : change.leaderRecoveryState,
-    leaderEpoch: leaderUnchanged ? from.leaderEpoch : from.leaderEpoch + 1,
-    partitionEpoch: from.partitionEpoch + 1,
-    directories: change.directories ?? from.directories,
-    eligibleLeaderReplicas: change.eligibleLeaderReplicas ?? from.eligibleLeaderReplicas,
-    lastKnownElr: change.lastKnownElr ?? from.lastKnownElr,
-  };
-}
-
-function brokerOf(record: RegisterBrokerRecord): BrokerImage {
-  return {
-    id: record.brokerId,
-    epoch: record.brokerEpoch,
-    incarnationId: record.incarnationId,
-    endpoints: record.endPoints,
-    features: record.features,
-    rack: record.rack,
-    fenced: record.fenced,
-    inControlledShutdown: record.inControlledShutdown,
-    logDirs: record.logDirs,
-  };
-}
-
-function registrationOf(broker: BrokerImage): RegisterBrokerRecord {
-  return {
-    type: 'RegisterBrokerRecord',
-    brokerId: broker.id,
-    brokerEpoch: broker.epoch,
-    incarnationId: broker.incarnationId,
-    endPoints: broker.endpoints,
-    features: broker.features,
-    rack: broker.rack,
-    fenced: broker.fenced,
-    inControlledShutdown: broker.inControlledShutdown,
-    logDirs: broker.logDirs,
-  };
+function lastFeatureOffset(batch: MetadataBatch): number | null {
+  const index = batch.records.findLastIndex((record) => record.type === 'FeatureLevelRecord');
+  return index === -1 ? null : batch.firstOffset + index;
 }

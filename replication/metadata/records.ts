@@ -187,17 +187,29 @@ export interface MetadataRecordCodec {
   encodeControl(record: QuorumControlRecord): { key: Uint8Array; value: Uint8Array };
 }
 
-/**
- * What one or more committed batches change, or (`snapshot`) everything up to `lastOffset`. Plain data, so that it can
- * be posted to other threads.
- */
-export interface MetadataDelta {
-  readonly snapshot: boolean;
-  /** Of the last record contained, control records included; -1 when nothing has ever been committed. */
+/** What one batch of the metadata log changes. Plain data, so that it can be posted to other threads. */
+export interface MetadataBatch {
+  readonly snapshot: false;
+  /** Offset of the first record; the others follow without gaps. */
+  readonly firstOffset: number;
+  /** Offset of the last record. A batch of the quorum's own records has offsets, but no `records` here. */
   readonly lastOffset: number;
-  /** Term of the quorum in which `lastOffset` was written. */
+  /** Term of the quorum in which the batch was written. */
   readonly epoch: number;
   /** Leader of the quorum as far as known, or -1. */
   readonly leaderId: number;
   readonly records: readonly MetadataRecord[];
 }
+
+/** Everything up to `lastOffset` (-1 when nothing has ever been committed), for those who join late. */
+export interface MetadataSnapshot {
+  readonly snapshot: true;
+  readonly lastOffset: number;
+  readonly epoch: number;
+  readonly leaderId: number;
+  /** Offset of the last change of a feature, -1 when there was none. */
+  readonly featuresEpoch: number;
+  readonly records: readonly MetadataRecord[];
+}
+
+export type MetadataDelta = MetadataBatch | MetadataSnapshot;

@@ -4,11 +4,11 @@
  * Thread: that of the caller, all calls and callbacks. Concurrency: callbacks run to their end before the next one;
  * they may call `append`. Durability: what `onCommitted` hands out is on stable storage on a majority of the voters.
  */
-import type { MetadataDelta, MetadataRecord } from '../metadata/records.ts';
+import type { MetadataBatch, MetadataRecord } from '../metadata/records.ts';
 
 export interface QuorumListener {
   /** Batches in log order, each once; during `start` everything that had been committed before. */
-  onCommitted(delta: MetadataDelta): void;
+  onCommitted(batch: MetadataBatch): void;
   /** This node leads from now on; the record that it appends next takes `nextOffset`. */
   onElected(epoch: number, nextOffset: number): void;
   /** This node leads no longer: what it appended and did not see committed may vanish. */

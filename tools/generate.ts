@@ -3,7 +3,7 @@
  * and names the files that are stale.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { generateMessages } from './generate_messages.ts';
+import { generateMessages, generateRecordTypes } from './generate_messages.ts';
 
 const root = new URL('../', import.meta.url);
 
@@ -48,6 +48,7 @@ const outputs: readonly (readonly [path: string, generate: () => string])[] = [
   ['engine/error_code.gen.ts', generateErrorCodes],
   ['net/protocol/api_key.gen.ts', generateApiKeys],
   ['net/protocol/messages.gen.ts', generateMessages],
+  ['net/protocol/record_types.gen.ts', generateRecordTypes],
 ];
 
 const stale = outputs

@@ -2,11 +2,12 @@
  * The message schemas: one JSON file a message under `schema/`, in a compact form of Kafka's own definitions.
  *
  * A file holds `name`, `type` (request, response, header, data, metadata, coordinator-key, coordinator-value),
- * `apiKey` (the record type for metadata and coordinator records), `versions`, `flexible` (versions with compact
- * encodings and tag sections), `fields`, and `structs` (named structs used more than once). A field holds `name`,
- * `type`, `versions`, and where they apply `nullable`, `tag` (it stands in the tag section in all its versions),
- * `default` (int64 as a decimal string), `ignorable` (dropped silently in versions without it), `flexible`
- * (overrides the message's) and `fields` of an inline struct. Version ranges are "3+", "2-5", "4" or "none".
+ * `apiKey` (for records that are stored: the record type, unique within their `module`), `versions`, `flexible`
+ * (versions with compact encodings and tag sections), `fields`, and `structs` (named structs used more than once).
+ * A field holds `name`, `type`, `versions`, and where they apply `nullable`, `tag` (it stands in the tag section in
+ * all its versions), `default` (int64 as a decimal string), `ignorable` (dropped silently in versions without it),
+ * `flexible` (overrides the message's) and `fields` of an inline struct. Version ranges are "3+", "2-5", "4" or
+ * "none".
  *
  * Files are read on first use, so that a process pays only for the messages it speaks.
  */
@@ -59,6 +60,8 @@ export interface StructSchema {
 export interface MessageSchema extends StructSchema {
   readonly type: string;
   readonly apiKey: number | null;
+  /** Which log holds such records; empty for messages that are not stored. */
+  readonly module: string;
   readonly versions: VersionRange;
   readonly flexible: VersionRange;
   /** Named structs, in the order of the file; inline ones are reached through the fields. */
@@ -81,6 +84,7 @@ interface RawMessage {
   name: string;
   type: string;
   apiKey?: number;
+  module?: string;
   versions: string;
   flexible: string;
   structs?: { name: string; fields: RawField[] }[];
@@ -127,6 +131,7 @@ export function parseSchema(text: string): MessageSchema {
     name: raw.name,
     type: raw.type,
     apiKey: raw.apiKey ?? null,
+    module: raw.module ?? '',
     versions: parseRange(raw.versions),
     flexible: parseRange(raw.flexible),
     fields: raw.fields.map((field) => parseField(field, structs)),

@@ -1,0 +1,156 @@
+/**
+ * A thread's side of the quorum: keeps the thread's metadata image up to date and carries requests to the controller.
+ *
+ * Thread: the one that owns the image. Concurrency: deltas are applied one after another, the next only when
+ * `onChanges` of the one before has settled. Durability: every delta that arrives is committed.
+ */
+import { ErrorCode } from '../engine/error_code.gen.ts';
+import type { MetadataChanges } from '../replication/metadata/changes.ts';
+import type {
+  AllocateProducerIdsResult,
+  AnyControllerReply,
+  ControllerApi,
+  ControllerReply,
+  ControllerRequest,
+  ControllerRequestType,
+  CreateTopicsRequest,
+  CreateTopicsResult,
+  DeleteTopicsRequest,
+  DeleteTopicsResult,
+} from '../replication/metadata/controller_api.ts';
+import type { MetadataImage } from '../replication/metadata/image.ts';
+import type { MetadataDelta } from '../replication/metadata/records.ts';
+import {
+  type FromQuorum,
+  isQuorumMessage,
+  type QuorumPort,
+  type ToQuorum,
+} from './quorum_messages.ts';
+
+/** What handlers need of the quorum; tests give them a fake. */
+export interface QuorumRequests {
+  /** Resolves, never rejects. `timeoutMs` ≤ 0 asks without waiting: the answer is REQUEST_TIMED_OUT at once, as in Kafka. */
+  createTopics(
+    request: CreateTopicsRequest,
+    timeoutMs: number,
+  ): Promise<ControllerReply<CreateTopicsResult>>;
+  deleteTopics(
+    request: DeleteTopicsRequest,
+    timeoutMs: number,
+  ): Promise<ControllerReply<DeleteTopicsResult>>;
+  /** A block of ids that no other broker will ever use. */
+  allocateProducerIds(timeoutMs: number): Promise<ControllerReply<AllocateProducerIdsResult>>;
+}
+
+export interface QuorumClientOptions {
+  readonly port: QuorumPort;
+  /** This broker's id. */
+  readonly nodeId: number;
+  /** An empty image; the client applies every delta to it. */
+  readonly image: MetadataImage;
+  /**
+   * Acts on a delta that was just applied to the image (opens logs, drops logs). Only when it has returned, or its
+   * promise is fulfilled, does this thread count as having applied the delta. The first call is for the snapshot.
+   */
+  readonly onChanges: (changes: MetadataChanges) => void | Promise<void>;
+  /** `onChanges` or a delta failed: the thread can no longer follow the metadata and should stop the process. */
+  readonly onFailed: (error: unknown) => void;
+}
+
+interface PendingRequest {
+  readonly settle: (reply: AnyControllerReply) => void;
+  readonly timer: NodeJS.Timeout;
+}
+
+export class QuorumClient implements QuorumRequests {
+  readonly #options: QuorumClientOptions;
+  readonly #pending = new Map<number, PendingRequest>();
+  readonly #ready = Promise.withResolvers<void>();
+  /** Settles when every delta received so far has been acted on. */
+  #applied: Promise<void> = Promise.resolve();
+  #nextId = 1;
+
+  constructor(options: QuorumClientOptions) {
+    this.#options = options;
+    options.port.on('message', (message) => {
+      if (isQuorumMessage(message)) this.#receive(message as FromQuorum);
+    });
+  }
+
+  /** Fulfilled once the snapshot has been applied and acted on. */
+  get ready(): Promise<void> {
+    return this.#ready.promise;
+  }
+
+  createTopics(
+    request: CreateTopicsRequest,
+    timeoutMs: number,
+  ): Promise<ControllerReply<CreateTopicsResult>> {
+    return this.#request<'createTopics'>({ type: 'createTopics', ...request }, timeoutMs);
+  }
+
+  deleteTopics(
+    request: DeleteTopicsRequest,
+    timeoutMs: number,
+  ): Promise<ControllerReply<DeleteTopicsResult>> {
+    return this.#request<'deleteTopics'>({ type: 'deleteTopics', ...request }, timeoutMs);
+  }
+
+  allocateProducerIds(timeoutMs: number): Promise<ControllerReply<AllocateProducerIdsResult>> {
+    const { image, nodeId } = this.#options;
+    const brokerEpoch = image.broker(nodeId)?.epoch ?? -1;
+    return this.#request<'allocateProducerIds'>(
+      { type: 'allocateProducerIds', brokerId: nodeId, brokerEpoch },
+      timeoutMs,
+    );
+  }
+
+  #request<K extends ControllerRequestType>(
+    request: ControllerRequest & { type: K },
+    timeoutMs: number,
+  ): Promise<ControllerReply<ControllerApi[K]['result']>> {
+    const id = this.#nextId;
+    this.#nextId += 1;
+    this.#send({ type: 'quorum.request', id, request });
+    const timedOut = `The controller did not answer within ${timeoutMs} ms; it may still do what was asked.`;
+    if (timeoutMs <= 0) return Promise.resolve(timeout(timedOut));
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => {
+        this.#pending.delete(id);
+        resolve(timeout(timedOut));
+      }, timeoutMs);
+      // The host answers a request with the result that belongs to its type; the map of types cannot follow the id.
+      const settle = resolve as (reply: AnyControllerReply) => void;
+      this.#pending.set(id, { settle, timer });
+    });
+  }
+
+  #receive(message: FromQuorum): void {
+    if (message.type === 'quorum.delta') {
+      const { delta } = message;
+      this.#applied = this.#applied.then(() => this.#apply(delta));
+      this.#applied.catch(this.#options.onFailed);
+      return;
+    }
+    const pending = this.#pending.get(message.id);
+    if (pending === undefined) return;
+    this.#pending.delete(message.id);
+    clearTimeout(pending.timer);
+    pending.settle(message.reply);
+  }
+
+  async #apply(delta: MetadataDelta): Promise<void> {
+    const acted = this.#options.onChanges(this.#options.image.apply(delta));
+    if (acted instanceof Promise) await acted;
+    this.#send({ type: 'quorum.applied', offset: delta.lastOffset });
+    if (delta.snapshot) this.#ready.resolve();
+  }
+
+  #send(message: ToQuorum): void {
+    this.#options.port.postMessage(message);
+  }
+}
+
+function timeout(errorMessage: string): ControllerReply<never> {
+  return { errorCode: ErrorCode.REQUEST_TIMED_OUT, errorMessage, result: null };
+}

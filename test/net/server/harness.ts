@@ -219,7 +219,7 @@ export class TestClient {
   }
 }
 
-export async function connectClient(port: number, allowHalfOpen = true): Promise<TestClient> {
+export async function connectClient(port: number, allowHalfOpen = false): Promise<TestClient> {
   const socket = createConnection({ port, host: '127.0.0.1', allowHalfOpen, noDelay: true });
   await new Promise<void>((resolve, reject) => {
     socket.once('connect', resolve);

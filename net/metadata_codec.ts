@@ -9,7 +9,6 @@ import type {
   MetadataRecord,
   MetadataRecordCodec,
   QuorumControlRecord,
-  Voter,
 } from '../replication/metadata/records.ts';
 import { codecFor } from './protocol/codec.ts';
 import type { MessageInputs, MessageName, MessageTypes } from './protocol/messages.gen.ts';
@@ -165,8 +164,8 @@ function encodeControl(record: QuorumControlRecord): { key: Uint8Array; value: U
       return control(ControlType.leaderChange, 'LeaderChangeMessage', {
         version: 0,
         leaderId: record.leaderId,
-        voters: record.voters,
-        grantingVoters: record.voters,
+        voters: record.voters.map(({ voterId }) => ({ voterId })),
+        grantingVoters: record.voters.map(({ voterId }) => ({ voterId })),
       });
     case 'KRaftVersion':
       return control(ControlType.kraftVersion, 'KRaftVersionRecord', {
@@ -199,10 +198,9 @@ function decodeControl(key: Uint8Array, value: Uint8Array): QuorumControlRecord 
   const type = ((key[2] ?? 0) << 8) | (key[3] ?? 0);
   const reader = new Reader(value);
   if (type === ControlType.leaderChange) {
-    const message = codecFor('LeaderChangeMessage', 0).decode(reader);
-    const voters = message.voters.map(({ voterId, voterDirectoryId }) =>
-      voterOf(voterId, voterDirectoryId),
-    );
+    // The message begins with its own version; directory ids came with version 1.
+    const message = codecFor('LeaderChangeMessage', value[1] ?? 0).decode(reader);
+    const voters = message.voters.map((voter) => ({ ...voter, endpoints: [] }));
     return { type: 'LeaderChange', leaderId: message.leaderId, voters };
   }
   if (type === ControlType.kraftVersion) {
@@ -212,8 +210,4 @@ function decodeControl(key: Uint8Array, value: Uint8Array): QuorumControlRecord 
   if (type !== ControlType.voters) return null;
   const { voters } = codecFor('VotersRecord', 0).decode(reader);
   return { type: 'Voters', voters };
-}
-
-function voterOf(voterId: number, voterDirectoryId: string): Voter {
-  return { voterId, voterDirectoryId, endpoints: [] };
 }

@@ -6,10 +6,12 @@ import {
   baseOffsetOf,
   batchCrcStart,
   batchHeaderBytes,
+  batchMagic,
   crcOf,
   hasAttribute,
   lastOffsetOf,
   leaderEpochOf,
+  magicOf,
   sizeOf,
 } from '../../engine/batch/header.ts';
 import { iterateRecords } from '../../engine/batch/records.ts';
@@ -60,6 +62,8 @@ export function forEachBatch(bytes: Uint8Array, visit: (batch: StoredBatch) => v
     if (size < batchHeaderBytes || start + size > bytes.length)
       throw damaged(`${bytes.length - start} bytes that are no batch`);
     const firstOffset = baseOffsetOf(bytes, start);
+    if (magicOf(bytes, start) !== batchMagic)
+      throw damaged(`a batch of format ${magicOf(bytes, start)} at offset ${firstOffset}`);
     if (crc32c(bytes.subarray(start + batchCrcStart, start + size)) !== crcOf(bytes, start))
       throw damaged(`a wrong checksum at offset ${firstOffset}`);
     visit({

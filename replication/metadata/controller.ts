@@ -39,7 +39,7 @@ import {
   refuseTopic,
   type TopicCreationOptions,
 } from './topic_creation.ts';
-import { CollidingNames, topicNameProblem } from './topic_name.ts';
+import { CollidingNames, isReservedTopic, topicNameProblem } from './topic_name.ts';
 
 /** As Kafka's `ProducerIdsBlock`. */
 export const producerIdBlockLength = 1000;
@@ -198,6 +198,11 @@ export class Controller {
       return refuseTopic(topic.name, {
         errorCode: ErrorCode.INVALID_TOPIC_EXCEPTION,
         errorMessage: nameProblem,
+      });
+    if (isReservedTopic(topic.name))
+      return refuseTopic(topic.name, {
+        errorCode: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        errorMessage: `${topic.name} is the cluster's own log and cannot be created as a topic.`,
       });
     if (this.#image.topic(topic.name) !== undefined)
       return refuseTopic(topic.name, {

@@ -49,7 +49,7 @@ function mutate(random: Random, batch: Uint8Array): Uint8Array {
   let changed = batch.slice();
   const kind = random(8);
   if (kind === 0) changed = changed.slice(0, batchHeaderBytes + random(changed.length - 60));
-  if (kind === 1) changed = new Uint8Array([...changed, ...Array(1 + random(20)).fill(0)]);
+  if (kind === 1) changed = Buffer.concat([changed, new Uint8Array(1 + random(20))]);
   if (kind > 0) {
     for (let k = 0; k <= random(3); k += 1) {
       const at = kind === 2 ? 21 + random(40) : batchHeaderBytes + random(changed.length - 61);

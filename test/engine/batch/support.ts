@@ -108,7 +108,11 @@ export function splitMix(seed: number): Random {
 export function randomBytes(random: Random, length: number): Uint8Array {
   const bytes = new Uint8Array(length);
   // Few letters, so that there is something to compress.
-  for (let k = 0; k < length; k += 1) bytes[k] = random(3) === 0 ? random(256) : 97 + random(4);
+  let draw = 0;
+  for (let k = 0; k < length; k += 1) {
+    draw = k % 3 === 0 ? random(0x100_0000) : draw >>> 8;
+    bytes[k] = (draw & 3) === 0 ? draw : 97 + (draw & 7);
+  }
   return bytes;
 }
 

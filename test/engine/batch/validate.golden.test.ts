@@ -34,7 +34,7 @@ import {
   readGoldenBatches,
 } from './support.ts';
 
-const test = suite('batch/golden');
+const test = suite('batch/validate.golden');
 const golden = readGoldenBatches();
 const maxBytes = 1024 * 1024;
 const {

@@ -20,7 +20,7 @@ import { newRecordWalk, RecordFault, walkRecords } from '../../../engine/batch/w
 import { ErrorCode } from '../../../engine/error_code.gen.ts';
 import { easyRules, inSharedMemory, type Random, randomRecords, splitMix } from './support.ts';
 
-const test = suite('batch/fuzz');
+const test = suite('batch/validate.fuzz');
 const codecs = [Codec.none, Codec.none, Codec.gzip, Codec.snappy, Codec.lz4, Codec.zstd];
 const aroundMs = 1_700_000_000_000n;
 const info = newBatchInfo();

@@ -90,7 +90,7 @@ function largestTimestamp(records: readonly RecordInput[]): bigint {
 }
 
 /** The records alone, not compressed. */
-export function encodeRecords(records: readonly RecordInput[], baseTimestamp: bigint): Uint8Array {
+function encodeRecords(records: readonly RecordInput[], baseTimestamp: bigint): Uint8Array {
   let total = 0;
   const lengths: number[] = [];
   for (const [index, record] of records.entries()) {

@@ -183,7 +183,7 @@ function decodeBlock(
 }
 
 /** Repeats `size` bytes from `distance` before `out`; where they overlap, the repetition repeats itself. */
-export function copyMatch(output: Uint8Array, out: number, distance: number, size: number): number {
+function copyMatch(output: Uint8Array, out: number, distance: number, size: number): number {
   const end = out + size;
   if (size <= 32) {
     for (let at = out; at < end; at += 1) output[at] = output[at - distance] as number;

@@ -19,6 +19,10 @@ export interface LogDirData {
   readonly path: string;
   /** The last stop was clean: nothing has to be recovered. */
   readonly cleanShutdown: boolean;
+  /** The machine may have lost power since: unflushed pages may be gone. */
+  readonly afterPowerLoss: boolean;
+  /** A flush failed before the stop: the page cache may hold what the device does not. */
+  readonly dropCache: boolean;
   /** By partition directory name, `topic-0`. */
   readonly partitions: ReadonlyMap<string, PartitionMarks>;
 }

@@ -92,14 +92,14 @@ function look(
       return {
         offset: log.logStartOffset,
         timestamp: -1n,
-        leaderEpoch: log.epochAt(log.logStartOffset),
+        leaderEpoch: log.epochs.epochFor(log.logStartOffset),
       };
     // Without tiered storage nothing is tiered and nothing waits for its upload.
     case Special.latestTiered:
     case Special.earliestPendingUpload:
       return null;
     case Special.maxTimestamp:
-      return visible(log.offsetOfMaxTimestamp(), end);
+      return visible(log.maxTimestamp(), end);
     default:
       return timestamp < 0n ? null : visible(log.offsetForTimestamp(timestamp), end);
   }

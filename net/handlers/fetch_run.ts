@@ -5,7 +5,7 @@
  * is built, within the same turn, so that a parked fetch stands in nobody's way.
  */
 import { ErrorCode } from '../../engine/error_code.gen.ts';
-import type { LogSlice } from '../../engine/log/log_slice.ts';
+import type { ReadResult } from '../../engine/log/log_reader.ts';
 import type { PartitionLeader } from '../../replication/partition/leader.ts';
 import type {
   FetchRequest,
@@ -32,7 +32,7 @@ interface Found {
   readonly leader: PartitionLeader | null;
   errorCode: ErrorCode;
   /** Null: nothing to read. */
-  slice: LogSlice | null;
+  slice: ReadResult | null;
   /** Where the client's log leaves ours (KIP-595); null: it does not. */
   diverging: { epoch: number; endOffset: number } | null;
 }
@@ -123,7 +123,10 @@ export class FetchRun implements Parkable {
     const end = this.#endFor(leader);
     if (fetchOffset >= end) return found;
     const maxBytes = Math.min(bytesLeft, asked.maxBytes);
-    if (maxBytes > 0 || first) found.slice = log.read(fetchOffset, maxBytes, end, first);
+    if (maxBytes <= 0 && !first) return found;
+    const slice = log.read(fetchOffset, maxBytes, end, first);
+    if (slice.error !== ErrorCode.NONE) return failure(asked, leader, slice.error);
+    if (slice.length > 0) found.slice = slice;
     return found;
   }
 
@@ -231,12 +234,8 @@ function divergence(asked: FetchPartition, leader: PartitionLeader): Found['dive
   return end;
 }
 
-function pinned(slice: LogSlice): FileRange {
-  slice.segment.pin();
-  return {
-    fd: slice.fd,
-    position: slice.position,
-    byteLength: slice.length,
-    pin: slice.segment,
-  };
+/** The records as a range of their file, which stays open and in place until the range has been sent. */
+function pinned({ segment, fd, position, length }: ReadResult): FileRange {
+  segment?.pin();
+  return { fd, position, byteLength: length, pin: segment };
 }

@@ -12,6 +12,7 @@ import assert from 'node:assert/strict';
 import type { BatchInfo, BatchRules } from '../../engine/batch/rules.ts';
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import type { AppendResult } from '../../engine/log/append_result.ts';
+import type { FlushGroup } from '../../engine/log/flush_group.ts';
 import type { LogConfig } from '../../engine/log/log_config.ts';
 import type { PartitionLog } from '../../engine/log/partition_log.ts';
 
@@ -31,6 +32,8 @@ export interface LeaderOptions {
   readonly partition: number;
   readonly leaderEpoch: number;
   readonly log: PartitionLog;
+  /** Of the log's directory: writes and flushes what is appended. */
+  readonly flushGroup: FlushGroup;
   /** Replicas in sync, this one included. */
   readonly isrSize: number;
   readonly minInsyncReplicas: number;
@@ -56,6 +59,7 @@ export class PartitionLeader {
   #writing: AppendWaiter[] = [];
   /** In order of append; a duplicate of an earlier batch may stand behind a later one and is served with it. */
   #committing: AppendWaiter[] = [];
+  readonly #flushGroup: FlushGroup;
   readonly #onHighWatermark: (leader: PartitionLeader) => void;
 
   constructor(options: LeaderOptions) {
@@ -67,6 +71,7 @@ export class PartitionLeader {
     this.isrSize = options.isrSize;
     this.minInsyncReplicas = options.minInsyncReplicas;
     this.batchRules = batchRulesOf(options.log.config);
+    this.#flushGroup = options.flushGroup;
     this.#onHighWatermark = options.onHighWatermark;
     // Recovery has flushed all that it kept, and a lone replica's log is the committed log.
     this.#highWatermark = options.log.logEndOffset;
@@ -126,7 +131,10 @@ export class PartitionLeader {
     const error = this.log.append(buf, start, length, info, this.leaderEpoch, nowMs, result);
     if (error !== ErrorCode.NONE) return error;
     waiter.endOffset = result.lastOffset + 1;
-    if (!result.duplicate) this.#writing.push(waiter);
+    if (!result.duplicate) {
+      this.#writing.push(waiter);
+      this.#flushGroup.markDirty(this.log);
+    }
     if (!allReplicas) return error;
     // The first attempt of a duplicate may still be on its way to the disk: its success is not ours to claim.
     if (waiter.endOffset <= this.#highWatermark) waiter.onCommitted(ErrorCode.NONE);

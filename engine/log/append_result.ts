@@ -10,6 +10,8 @@ export interface AppendResult {
    * acknowledgement waits for `lastOffset` as it does for a new batch.
    */
   duplicate: boolean;
+  /** After a refusal: why, for people; null when the code says it all. */
+  errorMessage: string | null;
 }
 
 export function newAppendResult(): AppendResult {
@@ -19,5 +21,6 @@ export function newAppendResult(): AppendResult {
     logAppendTimeMs: -1n,
     logStartOffset: 0,
     duplicate: false,
+    errorMessage: null,
   };
 }

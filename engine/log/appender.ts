@@ -3,7 +3,7 @@
  *
  * Thread: the partition's shard.
  */
-import { baseOffsetOf, lastOffsetDeltaOf } from '../batch/header.ts';
+import { baseOffsetOf, leaderEpochOf, maxTimestampOf } from '../batch/header.ts';
 import type { BatchInfo } from '../batch/rules.ts';
 import { rewriteTimestamps, stampBatch } from '../batch/stamp.ts';
 import { ErrorCode } from '../error_code.gen.ts';
@@ -15,8 +15,12 @@ import type { LogMarks } from './log_marks.ts';
 import { type LogParts, markSegmentDirty } from './log_parts.ts';
 import { rollSegment, SegmentAge } from './log_rolling.ts';
 import { PendingBatches } from './pending_batches.ts';
-import type { ProducedBatch } from './producer_entry.ts';
+import { incrementSequence, type ProducedBatch } from './producer_entry.ts';
+import { newProducerFields, type ProducerFields, readFields } from './producer_fields.ts';
 import type { Segment } from './segment.ts';
+
+/** Header fields of the batch at hand, for `appendStamped`. */
+const stamped = newProducerFields();
 
 export class LogAppender {
   readonly #parts: LogParts;
@@ -55,6 +59,7 @@ export class LogAppender {
     result: AppendResult,
   ): ErrorCode {
     const parts = this.#parts;
+    result.errorMessage = null;
     if (!this.#takesAppends()) return ErrorCode.KAFKA_STORAGE_ERROR;
     if (length > parts.config.segmentBytes) return ErrorCode.RECORD_LIST_TOO_LARGE;
     if (info.producerId >= 0) {
@@ -63,7 +68,10 @@ export class LogAppender {
         this.#answerDuplicate(parts.producers.duplicate as ProducedBatch, result);
         return ErrorCode.NONE;
       }
-      if (code !== ErrorCode.NONE) return code;
+      if (code !== ErrorCode.NONE) {
+        result.errorMessage = this.#explain(info, code);
+        return code;
+      }
     }
     const isAppendTime = parts.config.messageTimestampType === 'LogAppendTime';
     const maxTimestamp = isAppendTime ? BigInt(nowMs) : info.maxTimestamp;
@@ -74,7 +82,7 @@ export class LogAppender {
     stampBatch(buf, start, baseOffset, leaderEpoch);
     if (isAppendTime) rewriteTimestamps(buf, start, length, 'LogAppendTime', maxTimestamp);
     else if (info.rewriteHeader) rewriteTimestamps(buf, start, length, 'CreateTime', maxTimestamp);
-    this.#appendStamped(buf, start, length, baseOffset, maxTimestamp, leaderEpoch, info, nowMs);
+    this.#push(buf, start, length, baseOffset, maxTimestamp, leaderEpoch, info, nowMs);
     result.baseOffset = baseOffset;
     result.lastOffset = lastOffset;
     result.logAppendTimeMs = isAppendTime ? maxTimestamp : -1n;
@@ -83,28 +91,38 @@ export class LogAppender {
     return ErrorCode.NONE;
   }
 
-  /** See `PartitionLog.appendAsFollower`. */
-  appendAsFollower(
-    buf: Uint8Array,
-    start: number,
-    length: number,
-    info: BatchInfo,
-    leaderEpoch: number,
-    nowMs: number,
-  ): ErrorCode {
+  /** See `PartitionLog.appendStamped`. */
+  appendStamped(buf: Uint8Array, start: number, length: number, nowMs: number): ErrorCode {
+    const parts = this.#parts;
     if (!this.#takesAppends()) return ErrorCode.KAFKA_STORAGE_ERROR;
+    if (length > parts.config.segmentBytes) return ErrorCode.RECORD_LIST_TOO_LARGE;
     const baseOffset = baseOffsetOf(buf, start);
-    if (baseOffset < this.#parts.logEndOffset) return ErrorCode.INVALID_RECORD;
-    const lastOffset = baseOffset + lastOffsetDeltaOf(buf, start);
-    const code = this.#makeRoom(length, lastOffset, info.maxTimestamp, nowMs);
+    if (baseOffset < parts.logEndOffset) return ErrorCode.INVALID_RECORD;
+    readFields(buf, start, stamped);
+    const lastOffset = baseOffset + stamped.lastOffsetDelta;
+    const maxTimestamp = maxTimestampOf(buf, start);
+    const code = this.#makeRoom(length, lastOffset, maxTimestamp, nowMs);
     if (code !== ErrorCode.NONE) return code;
-    const { maxTimestamp } = info;
-    this.#appendStamped(buf, start, length, baseOffset, maxTimestamp, leaderEpoch, info, nowMs);
+    const leaderEpoch = leaderEpochOf(buf, start);
+    this.#push(buf, start, length, baseOffset, maxTimestamp, leaderEpoch, stamped, nowMs);
     return ErrorCode.NONE;
   }
 
   #takesAppends(): boolean {
     return this.failure === null && this.#turnError === ErrorCode.NONE && !this.isReadOnly;
+  }
+
+  #explain(batch: ProducerFields, code: ErrorCode): string {
+    const { producerId, producerEpoch, baseSequence } = batch;
+    const entry = this.#parts.producers.get(producerId);
+    if (code === ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER) {
+      const expected =
+        producerEpoch === entry?.epoch ? incrementSequence(entry.lastSequence, 1) : 0;
+      return `producer ${producerId} sent sequence ${baseSequence} where ${expected} was next`;
+    }
+    if (code === ErrorCode.INVALID_PRODUCER_EPOCH)
+      return `producer ${producerId} has epoch ${producerEpoch}, the log has seen ${entry?.epoch}`;
+    return `producer ${producerId} has a transaction open and sent a batch outside of it`;
   }
 
   #answerDuplicate(batch: ProducedBatch, result: AppendResult): void {
@@ -134,24 +152,24 @@ export class LogAppender {
     }
   }
 
-  #appendStamped(
+  #push(
     buf: Uint8Array,
     start: number,
     length: number,
     baseOffset: number,
     maxTimestamp: bigint,
     leaderEpoch: number,
-    info: BatchInfo,
+    fields: ProducerFields,
     nowMs: number,
   ): void {
     const parts = this.#parts;
     const segment = parts.segments.active;
     if (this.#pending.count === 0) this.#round.begin(parts);
-    const lastOffset = baseOffset + info.lastOffsetDelta;
+    const lastOffset = baseOffset + fields.lastOffsetDelta;
     const position = segment.size + this.#pending.bytes;
     segment.index(lastOffset, position, length, maxTimestamp, parts.config.indexIntervalBytes);
     if (leaderEpoch !== parts.epochs.latestEpoch) parts.epochs.assign(leaderEpoch, baseOffset);
-    if (info.producerId >= 0) parts.producers.record(info, baseOffset, maxTimestamp, nowMs);
+    if (fields.producerId >= 0) parts.producers.record(fields, baseOffset, maxTimestamp, nowMs);
     parts.logEndOffset = lastOffset + 1;
     this.#pending.push(buf, start, length);
   }

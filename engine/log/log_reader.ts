@@ -10,24 +10,8 @@ import { ErrorCode } from '../error_code.gen.ts';
 import { BatchScanner, Scan } from './batch_scanner.ts';
 import { LogMarks } from './log_marks.ts';
 import type { LogParts } from './log_parts.ts';
+import type { LogSlice } from './log_slice.ts';
 import type { Segment } from './segment.ts';
-
-/**
- * A range of whole batches in one file. Pin the segment before anything else happens on the thread, and unpin it when
- * the bytes are sent: the descriptor and the file stay until then.
- */
-export interface ReadResult {
-  /** NONE or OFFSET_OUT_OF_RANGE; KAFKA_STORAGE_ERROR or CORRUPT_MESSAGE when the file cannot be read there. */
-  readonly error: ErrorCode;
-  /** Null when there is nothing to send. */
-  readonly segment: Segment | null;
-  readonly fd: number;
-  readonly position: number;
-  /** Bytes; 0 when there is nothing to send. */
-  readonly length: number;
-  /** The offset asked for, which lies in the first batch or before it. */
-  readonly startOffset: number;
-}
 
 export interface TimestampOffset {
   readonly offset: number;
@@ -38,8 +22,6 @@ export interface TimestampOffset {
 /** Thrown inside when a file holds no batch where the indexes or offsets say that there is one. */
 class DamagedLogError extends Error {}
 
-const noEntry = -1;
-
 export class LogReader {
   readonly #parts: LogParts;
   readonly marks: LogMarks = new LogMarks();
@@ -49,19 +31,22 @@ export class LogReader {
   }
 
   /** See `PartitionLog.read`. */
-  read(offset: number, maxBytes: number, upToOffset: number, minOneBatch: boolean): ReadResult {
+  read(
+    offset: number,
+    maxBytes: number,
+    upToOffset: number,
+    minOneBatch: boolean,
+  ): LogSlice | ErrorCode {
     const parts = this.#parts;
     if (offset < parts.logStartOffset || offset > parts.logEndOffset)
-      return emptyRead(ErrorCode.OFFSET_OUT_OF_RANGE, offset);
-    if (offset >= upToOffset) return emptyRead(ErrorCode.NONE, offset);
+      return ErrorCode.OFFSET_OUT_OF_RANGE;
+    if (offset >= upToOffset) return ErrorCode.NONE;
     try {
       return this.#readFrom(offset, maxBytes, upToOffset, minOneBatch);
     } catch (error) {
-      const code =
-        error instanceof DamagedLogError
-          ? ErrorCode.CORRUPT_MESSAGE
-          : ErrorCode.KAFKA_STORAGE_ERROR;
-      return emptyRead(code, offset);
+      return error instanceof DamagedLogError
+        ? ErrorCode.CORRUPT_MESSAGE
+        : ErrorCode.KAFKA_STORAGE_ERROR;
     }
   }
 
@@ -70,7 +55,7 @@ export class LogReader {
     maxBytes: number,
     upToOffset: number,
     minOneBatch: boolean,
-  ): ReadResult {
+  ): LogSlice | ErrorCode {
     const { segments } = this.#parts;
     let number = segments.floor(offset);
     let segment = segments.at(number) as Segment;
@@ -83,18 +68,11 @@ export class LogReader {
     }
     const end = this.#endIn(segment, number, upToOffset);
     let length = end - position;
-    if (length <= 0) return emptyRead(ErrorCode.NONE, offset);
+    if (length <= 0) return ErrorCode.NONE;
     if (length > maxBytes) length = this.#cut(segment, position, end, maxBytes, minOneBatch);
     else this.marks.add(upToOffset, segment, end);
-    if (length === 0) return emptyRead(ErrorCode.NONE, offset);
-    return {
-      error: ErrorCode.NONE,
-      segment,
-      fd: segment.fd,
-      position,
-      length,
-      startOffset: offset,
-    };
+    if (length === 0) return ErrorCode.NONE;
+    return { segment, fd: segment.fd, position, length, startOffset: offset };
   }
 
   /** Where the part of the segment ends that lies below `upToOffset`. */
@@ -174,8 +152,8 @@ export class LogReader {
     return null;
   }
 
-  /** See `PartitionLog.maxTimestamp`. */
-  maxTimestamp(): TimestampOffset | null {
+  /** See `PartitionLog.offsetOfMaxTimestamp`. */
+  offsetOfMaxTimestamp(): TimestampOffset | null {
     const { segments, config } = this.#parts;
     let best: Segment | null = null;
     for (const segment of segments) {
@@ -225,8 +203,4 @@ export class LogReader {
     if (record === null) return null;
     return { offset: baseOffset + record.offsetDelta, timestamp: record.timestamp, leaderEpoch };
   }
-}
-
-export function emptyRead(error: ErrorCode, startOffset: number): ReadResult {
-  return { error, segment: null, fd: noEntry, position: 0, length: 0, startOffset };
 }

@@ -18,7 +18,8 @@ import type { LogConfig } from './log_config.ts';
 import { LogFlushState } from './log_flush_state.ts';
 import { type LogOptions, openLogParts, type RecoveryReport } from './log_opening.ts';
 import type { LogParts } from './log_parts.ts';
-import { emptyRead, LogReader, type ReadResult, type TimestampOffset } from './log_reader.ts';
+import { LogReader, type TimestampOffset } from './log_reader.ts';
+import type { LogSlice } from './log_slice.ts';
 import { commitEpochs, storeState } from './log_state_store.ts';
 import { deletedDirectory } from './partition_directory.ts';
 import type { ProducerState } from './producer_state.ts';
@@ -139,7 +140,7 @@ export class PartitionLog {
    *
    * @param length size of the batch in bytes, which begins at `start`
    * @param nowMs wall clock
-   * @param result filled in when the answer is NONE
+   * @param result filled in when the answer is NONE; otherwise its `errorMessage` may say more
    * @returns NONE (also for a duplicate of one of the producer's last five batches: `result.duplicate`);
    *   INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE; RECORD_LIST_TOO_LARGE for more than a
    *   segment holds; KAFKA_STORAGE_ERROR when the disk is full or broken or the log is damaged
@@ -157,19 +158,12 @@ export class PartitionLog {
   }
 
   /**
-   * Appends a batch as a leader elsewhere has stamped it. It may begin past the log's end (the leader's log was
-   * compacted), not before it.
-   * @returns NONE; INVALID_RECORD for an offset before the log's end; otherwise as `append`
+   * Appends a batch that carries its base offset and leader epoch already: a follower's copy, or the metadata log's own.
+   * It may begin past the log's end (the leader's log was compacted), not before it. Memory as with `append`.
+   * @returns NONE; INVALID_RECORD for an offset before the log's end; RECORD_LIST_TOO_LARGE; KAFKA_STORAGE_ERROR
    */
-  appendAsFollower(
-    buf: Uint8Array,
-    start: number,
-    length: number,
-    info: BatchInfo,
-    leaderEpoch: number,
-    nowMs: number,
-  ): ErrorCode {
-    return this.#appender.appendAsFollower(buf, start, length, info, leaderEpoch, nowMs);
+  appendStamped(buf: Uint8Array, start: number, length: number, nowMs: number): ErrorCode {
+    return this.#appender.appendStamped(buf, start, length, nowMs);
   }
 
   /** Offset behind the last batch that the failed write would have stored. */
@@ -202,12 +196,17 @@ export class PartitionLog {
    * if `minOneBatch` says so. All in one segment, so a longer answer takes more calls.
    *
    * Pin `segment` before the thread does anything else, and unpin it when the bytes are sent.
-   * Errors: see `ReadResult.error`.
+   * @returns NONE when there is nothing to read; OFFSET_OUT_OF_RANGE; CORRUPT_MESSAGE or KAFKA_STORAGE_ERROR when the
+   *   file is damaged there or cannot be read
    */
-  read(offset: number, maxBytes: number, upToOffset: number, minOneBatch: boolean): ReadResult {
+  read(
+    offset: number,
+    maxBytes: number,
+    upToOffset: number,
+    minOneBatch: boolean,
+  ): LogSlice | ErrorCode {
     const limit = Math.min(upToOffset, this.#parts.writtenOffset, this.#damageOffset);
-    if (offset >= this.#damageOffset && offset < upToOffset)
-      return emptyRead(ErrorCode.CORRUPT_MESSAGE, offset);
+    if (offset >= this.#damageOffset && offset < upToOffset) return ErrorCode.CORRUPT_MESSAGE;
     return this.#reader.read(offset, maxBytes, limit, minOneBatch);
   }
 
@@ -221,13 +220,25 @@ export class PartitionLog {
   }
 
   /** The first record with the largest timestamp of all, or null when no record has one (ListOffsets -3, KIP-734). */
-  maxTimestamp(): TimestampOffset | null {
-    return this.#reader.maxTimestamp();
+  offsetOfMaxTimestamp(): TimestampOffset | null {
+    return this.#reader.offsetOfMaxTimestamp();
+  }
+
+  /** A copy of what a slice names: for readers that look inside (the metadata log, tests). @throws DiskError */
+  copy(slice: LogSlice): Uint8Array {
+    const bytes = new Uint8Array(slice.length);
+    const count = this.#parts.files.disk.read(slice.fd, bytes, 0, slice.length, slice.position);
+    return count === slice.length ? bytes : bytes.subarray(0, count);
   }
 
   /** Where a leader epoch ends, as OffsetForLeaderEpoch answers it (KIP-101, KIP-279). */
   endOffsetForEpoch(epoch: number): EpochEndOffset {
     return this.#parts.epochs.endOffsetFor(epoch, this.#parts.logEndOffset);
+  }
+
+  /** The leader epoch that wrote `offset`, -1 when that is not known. */
+  epochAt(offset: number): number {
+    return this.#parts.epochs.epochFor(offset);
   }
 
   /** Forgets producers whose last append is producer.id.expiration.ms ago. Call now and then. */

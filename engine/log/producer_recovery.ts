@@ -1,9 +1,7 @@
 /** Brings back the state of the producers when a log is opened: the newest snapshot, and the batches after it. */
 import {
   attributeBits,
-  baseSequenceOf,
   hasAttribute,
-  lastOffsetDeltaOf,
   maxTimestampOf,
   producerEpochOf,
   producerIdOf,
@@ -14,6 +12,7 @@ import { iterateRecords } from '../batch/records.ts';
 import { BatchScanner, Scan } from './batch_scanner.ts';
 import { segmentFileName } from './file_names.ts';
 import type { LogParts } from './log_parts.ts';
+import { newProducerFields, readFields } from './producer_fields.ts';
 import type { Segment } from './segment.ts';
 
 /** Types of control records: the transaction markers. */
@@ -83,14 +82,7 @@ function replay(parts: LogParts, from: number): void {
   }
 }
 
-/** What producer state needs to know, in the form that it takes. */
-const fields = {
-  producerId: -1,
-  producerEpoch: -1,
-  baseSequence: -1,
-  lastOffsetDelta: 0,
-  isTransactional: false,
-};
+const fields = newProducerFields();
 
 function replayBatch(parts: LogParts, segment: Segment, scanner: BatchScanner): void {
   const { buffer, headerAt } = scanner;
@@ -113,11 +105,7 @@ function replayBatch(parts: LogParts, segment: Segment, scanner: BatchScanner): 
     );
     return;
   }
-  fields.producerId = producerId;
-  fields.producerEpoch = producerEpochOf(buffer, headerAt);
-  fields.baseSequence = baseSequenceOf(buffer, headerAt);
-  fields.lastOffsetDelta = lastOffsetDeltaOf(buffer, headerAt);
-  fields.isTransactional = hasAttribute(buffer, headerAt, attributeBits.transactional);
+  readFields(buffer, headerAt, fields);
   parts.producers.record(fields, scanner.baseOffset, timestamp, nowMs);
 }
 

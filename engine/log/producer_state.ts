@@ -10,18 +10,10 @@
  */
 import { ErrorCode } from '../error_code.gen.ts';
 import { incrementSequence, type ProducedBatch, ProducerEntry } from './producer_entry.ts';
+import type { ProducerFields } from './producer_fields.ts';
 import { decodeProducerSnapshot, encodeProducerSnapshot } from './producer_snapshot.ts';
 
 const noEpoch = -1;
-
-/** What the rules look at: the header fields of a batch. */
-export interface ProducerFields {
-  readonly producerId: number;
-  readonly producerEpoch: number;
-  readonly baseSequence: number;
-  readonly lastOffsetDelta: number;
-  readonly isTransactional: boolean;
-}
 
 export class ProducerState {
   readonly #entries = new Map<number, ProducerEntry>();

@@ -4,6 +4,7 @@ import { randomFillSync } from 'node:crypto';
 import fs from 'node:fs';
 import { native } from './native.ts';
 import {
+  type BootId,
   type Clock,
   type Disk,
   DiskError,
@@ -232,6 +233,22 @@ export class NodeDisk implements Disk {
     }
   }
 
+  lock(path: string): string | null {
+    const fd = this.open(path, true);
+    const holder = fs.readFileSync(path, 'utf8').trim();
+    const calls = native();
+    // Without record locks, a living process of that number counts as the holder.
+    const isHeld = calls === null ? isOtherProcess(holder) : calls.lockFile(fd) < 0;
+    if (isHeld) {
+      this.close(fd);
+      return holder;
+    }
+    fs.ftruncateSync(fd, 0);
+    fs.writeSync(fd, `${process.pid}\n`, 0);
+    // The descriptor stays open: the lock is its.
+    return null;
+  }
+
   writeFile(path: string, bytes: Uint8Array): void {
     try {
       fs.writeFileSync(path, bytes, { mode: fileMode });
@@ -250,6 +267,26 @@ export const nodeRandom: Random = {
   next: () => Math.random(),
   bytes: (length) => randomFillSync(new Uint8Array(length)),
 };
+
+/** Linux's name for this run of the machine; it changes with every boot. */
+export function readBootId(): BootId {
+  try {
+    return fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+  } catch {
+    return null;
+  }
+}
+
+function isOtherProcess(holder: string): boolean {
+  const pid = Number(holder);
+  if (!Number.isSafeInteger(pid) || pid <= 0 || pid === process.pid) return false;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return codeOf(error) === 'EPERM';
+  }
+}
 
 function codeOf(error: unknown): string {
   return (error as NodeJS.ErrnoException).code ?? 'EIO';

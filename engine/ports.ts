@@ -84,6 +84,11 @@ export interface Disk {
   status(path: string): FileStatus | null;
   /** The whole of a small file, or null when there is none. */
   readFile(path: string): Uint8Array | null;
+  /**
+   * Locks a file (created when it is not there) for this process until it ends, however it ends, and writes its process
+   * id into it. Returns null on success, else what the holder wrote.
+   */
+  lock(path: string): string | null;
   /** Creates or replaces a file, in place: not atomic, not flushed. */
   writeFile(path: string, bytes: Uint8Array): void;
 }
@@ -94,6 +99,9 @@ export interface Clock {
   /** Milliseconds from an arbitrary start; never goes back. */
   monotonicMs(): number;
 }
+
+/** Tells one run of the machine from another: null where the system has no such name. */
+export type BootId = string | null;
 
 export interface Random {
   /** A number from 0 up to, not including, 1. */

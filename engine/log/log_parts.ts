@@ -1,7 +1,6 @@
 /** What a partition's log is made of, shared by the files that each do one thing with it. */
 import type { Clock, Random } from '../ports.ts';
 import type { EpochCache } from './epoch_cache.ts';
-import { partitionMetadataFile } from './file_names.ts';
 import type { LogConfig } from './log_config.ts';
 import type { ProducerState } from './producer_state.ts';
 import type { LogFiles, Segment } from './segment.ts';
@@ -43,10 +42,8 @@ export function formatPartitionMetadata(topicId: string): Uint8Array {
   return new TextEncoder().encode(`version: 0\ntopic_id: ${topicId}`);
 }
 
-/** The topic id in the partition directory `dir`, or null when the file is missing or unreadable. */
-export function readTopicId(files: LogFiles): string | null {
-  const bytes = files.disk.readFile(`${files.dir}/${partitionMetadataFile}`);
-  if (bytes === null) return null;
+/** The topic id in such a file, or null when there is none. */
+export function parseTopicId(bytes: Uint8Array): string | null {
   return /^topic_id: *(\S+)/m.exec(new TextDecoder().decode(bytes))?.[1] ?? null;
 }
 

@@ -24,6 +24,23 @@ interface KafkaConfig {
   readonly serverDefaultConfigName?: string | null;
   readonly serverSynonyms?: readonly { readonly name: string; readonly unit?: string }[];
   readonly brokerSynonym?: string | null;
+  readonly validator?: Validator;
+}
+
+interface Range {
+  readonly min?: number;
+  readonly max?: number;
+}
+
+interface Validator extends Range {
+  readonly words?: string;
+  readonly anyOf?: readonly Range[];
+  readonly oneOf?: readonly string[];
+  readonly ignoreCase?: boolean;
+  readonly eachOneOf?: readonly string[];
+  readonly noDuplicates?: boolean;
+  readonly emptyAllowed?: boolean;
+  readonly notEmpty?: boolean;
 }
 
 function kafkaTable(name: string): KafkaConfig[] {
@@ -88,6 +105,52 @@ test('every key of Kafka is known, with its type, default, importance and scope'
         ],
         config.name,
       );
+    }
+  }
+});
+
+/** Keys that Kafka takes any number for, and what makes sense. */
+const tightened: Readonly<Record<string, string>> = {
+  'broker.id': '-1..',
+  'default.replication.factor': '1..',
+  'log.flush.interval.ms': '0..',
+  'log.flush.scheduler.interval.ms': '0..',
+  'log.retention.bytes': '-1..',
+  'log.retention.hours': '-1..',
+  'log.retention.minutes': '-1..',
+  'log.retention.ms': '-1..',
+  'log.roll.jitter.ms': '0..',
+  'log.roll.ms': '1..',
+  'queued.max.request.bytes': '-1..',
+  'retention.bytes': '-1..',
+};
+
+function rangeText({ min, max }: Range): string {
+  return min === max ? String(min) : `${min ?? ''}..${max ?? ''}`;
+}
+
+function constraintText(validator: Validator | undefined): string {
+  if (validator === undefined) return '';
+  if (validator.words !== undefined) return `words ${validator.words}`;
+  const { anyOf, oneOf, eachOneOf } = validator;
+  const parts: string[] = [];
+  if (validator.min !== undefined || validator.max !== undefined) parts.push(rangeText(validator));
+  if (anyOf !== undefined) parts.push(...anyOf.map(rangeText));
+  if (oneOf !== undefined) {
+    parts.push(`${validator.ignoreCase === true ? 'any case' : 'one'} of ${oneOf.join(', ')}`);
+  }
+  if (eachOneOf !== undefined) parts.push(`each of ${eachOneOf.join(', ')}`);
+  if (validator.noDuplicates === true) parts.push('unique');
+  if (validator.emptyAllowed === false || validator.notEmpty === true) parts.push('not empty');
+  return parts.join('; ');
+}
+
+test('what is allowed is what Kafka allows, but for a few numbers', () => {
+  const tables = { broker: brokerKeys(), topic: topicKeys(), group: groupKeys() };
+  for (const [name, table] of Object.entries(tables)) {
+    for (const config of kafkaTable(name)) {
+      const expected = tightened[config.name] ?? constraintText(config.validator);
+      assert.equal(table.get(config.name)?.constraint, expected, config.name);
     }
   }
 });

@@ -72,11 +72,6 @@ with Kafka's defaults.
 with \`--log-format json\`; \`--log-level\` is one of trace, debug, info, warn, error, fatal. They go to standard output,
 reasons why a configuration is refused go to standard error.
 
-| variable | |
-| --- | --- |
-| \`NODE_COMPILE_CACHE\` | directory of the compile cache; default \`node_modules/.cache/millrace\`, or \`$XDG_CACHE_HOME/millrace\` (\`~/.cache/millrace\`) where that cannot be written. A start with a warm cache takes about a third of the time. |
-| \`NODE_DISABLE_COMPILE_CACHE=1\` | no compile cache |
-| \`UV_THREADPOOL_SIZE\` | threads for file operations that wait for the disk, shared by all shards; default 8 |
 `;
 
 /** The whole page. Throws if a key that has an effect belongs to no chapter. */
@@ -90,8 +85,21 @@ export function configurationDocs(): string {
     page += `### ${title}\n\n${keyTable(keys)}\n`;
   }
   for (const { name } of rest) throw new Error(`docs/configuration.md has no chapter for ${name}`);
-  return page + topicChapter() + tail;
+  return page + topicChapter() + tail + table(variables);
 }
+
+const variables = [
+  ['variable', ''],
+  [
+    '`NODE_COMPILE_CACHE`',
+    'directory of the compile cache; default `node_modules/.cache/millrace`, or `$XDG_CACHE_HOME/millrace` (`~/.cache/millrace`) where that cannot be written. A start with a warm cache takes about a third of the time.',
+  ],
+  ['`NODE_DISABLE_COMPILE_CACHE=1`', 'no compile cache'],
+  [
+    '`UV_THREADPOOL_SIZE`',
+    'threads for file operations that wait for the disk, shared by all shards; default 8',
+  ],
+];
 
 function topicChapter(): string {
   const keys = [...topicKeys().values()].filter((key) => key.effect !== 'none');
@@ -104,15 +112,29 @@ Given when a topic is created (CreateTopics); where a topic has none of its own,
 }
 
 function defaultsTable(): string {
-  const rows = ['| setting | Millrace | Kafka |', '| --- | --- | --- |'];
+  const rows = [['setting', 'Millrace', 'Kafka']];
   for (const key of differing(brokerKeys())) {
     const kafka = key.kafkaDefault === undefined ? 'must be given' : code(key.kafkaDefault);
-    rows.push(`| \`${key.name}\` | ${code(key.defaultText)} | ${kafka} |`);
+    rows.push([`\`${key.name}\``, code(key.defaultText), kafka]);
   }
   for (const key of brokerKeys().values()) {
-    if (key.own) rows.push(`| \`${key.name}\` | ${code(key.defaultText)} | not there |`);
+    if (key.own) rows.push([`\`${key.name}\``, code(key.defaultText), 'not there']);
   }
-  return `${rows.join('\n')}\n`;
+  return table(rows);
+}
+
+/** A Markdown table as the formatter wants it: cells filled up to the width of their column. The first row is the head. */
+function table(rows: readonly (readonly string[])[]): string {
+  const widths = (rows[0] ?? []).map((_, column) =>
+    Math.max(3, ...rows.map((row) => (row[column] ?? '').length)),
+  );
+  const lines = rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)));
+  lines.splice(
+    1,
+    0,
+    widths.map((width) => '-'.repeat(width)),
+  );
+  return lines.map((cells) => `| ${cells.join(' | ')} |\n`).join('');
 }
 
 /** Defaults that differ where it matters: names of Java classes have no meaning here. */
@@ -123,19 +145,19 @@ function differing(table: KeyTable): ConfigKey[] {
 }
 
 function keyTable(keys: readonly ConfigKey[], withSource = false): string {
-  const source = withSource ? ' broker setting |' : '';
-  const rows = [
-    `| setting | default | allowed |${source} |`,
-    `| --- | --- | --- |${withSource ? ' --- |' : ''} --- |`,
-  ];
+  const rows = [['setting', 'default', 'allowed', ...(withSource ? ['broker setting'] : []), '']];
   for (const key of keys) {
     const later = key.effect === 'later' ? '(not yet) ' : '';
     const synonyms = key.synonyms.map(({ name }) => `\`${name}\``).join(', ');
-    rows.push(
-      `| \`${key.name}\` | ${code(key.defaultText)} | ${allowed(key)} |${withSource ? ` ${synonyms} |` : ''} ${later}${key.documentation} |`,
-    );
+    rows.push([
+      `\`${key.name}\``,
+      code(key.defaultText),
+      allowed(key),
+      ...(withSource ? [synonyms] : []),
+      `${later}${key.documentation}`,
+    ]);
   }
-  return `${rows.join('\n')}\n`;
+  return table(rows);
 }
 
 function allowed(key: ConfigKey): string {

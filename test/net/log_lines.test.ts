@@ -72,7 +72,7 @@ test('lines are written whole, in as many writes as the descriptor needs', () =>
 });
 
 test('a blocked output costs one wait, loses lines, and then says how many', () => {
-  let isBlocked = true;
+  let isBlocked: boolean = true;
   let calls = 0;
   let written = '';
   const writer = new LineWriter((bytes, offset) => {

@@ -62,6 +62,12 @@ test('what is wrong with a data directory is explained', () => {
   );
 });
 
+test('errors of the data directory are told in their own words', () => {
+  class LogDirectoryError extends Error {}
+  const error = new LogDirectoryError('/a is in use by process 7.');
+  assert.equal(explainStartError(error, config()), 'log.dirs: /a is in use by process 7.');
+});
+
 test('what nobody expects is left to its stack', () => {
   assert.equal(explainStartError(new TypeError('x is not a function'), config()), null);
   assert.equal(explainStartError('a string', config()), null);

@@ -61,6 +61,7 @@ function explainDiskError(error: Error, code: string, config: BrokerConfig): str
     const path = 'path' in error && typeof error.path === 'string' ? error.path : null;
     return `log.dirs: ${path ?? config.logDirs.join(', ')}: ${reason} (${error.message})`;
   }
-  // Errors of the data directory itself (locked, of another node, ...) are written for people where they arise.
-  return error.name === 'LogDirectoryError' ? `log.dirs: ${error.message}` : null;
+  // Errors of the data directory itself (locked, of another node, ...) are written for people where they arise. By name:
+  // importing the class would load the log engine before there is anything to explain.
+  return error.constructor.name === 'LogDirectoryError' ? `log.dirs: ${error.message}` : null;
 }

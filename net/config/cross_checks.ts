@@ -44,11 +44,9 @@ function warnOfBatchSize(settings: Settings, config: BrokerConfig): void {
 }
 
 function checkRetention(settings: Settings): void {
-  for (const unit of ['ms', 'minutes', 'hours']) {
-    const key = `log.retention.${unit}`;
-    if (!settings.has(key)) continue;
-    const value = settings.number(key);
-    if (value < -1 || value === 0) settings.refuse(key, 'allowed: -1 for ever, or at least 1');
+  for (const key of ['log.retention.ms', 'log.retention.minutes', 'log.retention.hours']) {
+    if (!settings.has(key) || settings.number(key) !== 0) continue;
+    settings.refuse(key, 'allowed: -1 for ever, or at least 1');
   }
 }
 

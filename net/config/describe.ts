@@ -149,7 +149,7 @@ function entry(
 }
 
 /** One or two sentences for people. */
-export function documentationOf(key: ConfigKey): string {
+function documentationOf(key: ConfigKey): string {
   if (key.effect === 'none') return 'Known from Kafka, without effect in this version of Millrace.';
   return key.effect === 'later'
     ? `${key.documentation} Without effect in this version of Millrace.`

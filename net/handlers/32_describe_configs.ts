@@ -6,7 +6,6 @@
  */
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import { topicNameProblem } from '../../replication/metadata/topic_name.ts';
-import type { BrokerConfig } from '../config/broker_config.ts';
 import {
   type DescribedConfig,
   describeBroker,
@@ -16,7 +15,7 @@ import {
 } from '../config/describe.ts';
 import type { MessageInputs, MessageTypes } from '../protocol/messages.gen.ts';
 import { type Handler, rpc } from '../server/registry.ts';
-import type { ShardContext } from '../shard_context.ts';
+import type { ShardServices } from '../shard_services.ts';
 
 type Request = MessageTypes['DescribeConfigsRequest'];
 type Resource = Request['resources'][number];
@@ -33,22 +32,18 @@ const ResourceType = {
 } as const;
 
 /** What the handler reads of its shard. */
-export type DescribeConfigsShard = Pick<ShardContext, 'nodeId' | 'image'>;
+type Services = Pick<ShardServices, 'nodeId' | 'image' | 'config'>;
 
-export function describeConfigsHandler(shard: DescribeConfigsShard, broker: BrokerConfig): Handler {
-  return rpc('DescribeConfigs', 1, 4, (request) => describeConfigs(request, shard, broker));
+export function describeConfigsHandler(services: Services): Handler {
+  return rpc('DescribeConfigs', 1, 4, (request) => describeConfigs(request, services));
 }
 
 /** Answers each resource for itself: an error of one is in its own result. */
-export function describeConfigs(
-  request: Request,
-  shard: DescribeConfigsShard,
-  broker: BrokerConfig,
-): Response {
+export function describeConfigs(request: Request, services: Services): Response {
   const results = request.resources.map((resource): Result => {
-    const found = describeResource(resource, shard, broker);
+    const found = describeResource(resource, services);
     const { resourceType, resourceName } = resource;
-    if (!Array.isArray(found)) return { ...found, resourceType, resourceName, configs: [] };
+    if ('errorCode' in found) return { ...found, resourceType, resourceName, configs: [] };
     return {
       errorCode: ErrorCode.NONE,
       errorMessage: null,
@@ -65,11 +60,8 @@ interface Refusal {
   readonly errorMessage: string | null;
 }
 
-function describeResource(
-  resource: Resource,
-  shard: DescribeConfigsShard,
-  broker: BrokerConfig,
-): DescribedConfig[] | Refusal {
+function describeResource(resource: Resource, services: Services): DescribedConfig[] | Refusal {
+  const { nodeId, config } = services;
   const { resourceType, resourceName, configurationKeys } = resource;
   const wanted: WantedKeys =
     configurationKeys === null || configurationKeys.length === 0
@@ -77,21 +69,21 @@ function describeResource(
       : new Set(configurationKeys);
   switch (resourceType) {
     case ResourceType.topic:
-      return topic(resourceName, shard, broker, wanted);
+      return topic(resourceName, services, wanted);
     case ResourceType.broker:
       // Without a name: defaults set for the whole cluster at run time, of which there are none.
       if (resourceName === '') return [];
-      return otherNode(resourceName, shard.nodeId, true) ?? describeBroker(broker, wanted);
+      return otherNode(resourceName, nodeId, true) ?? describeBroker(config, wanted);
     case ResourceType.brokerLogger:
       if (resourceName === '') return invalid('Broker id must not be empty');
-      return otherNode(resourceName, shard.nodeId, false) ?? [];
+      return otherNode(resourceName, nodeId, false) ?? [];
     case ResourceType.clientMetrics:
       return resourceName === ''
         ? invalid('Client metrics subscription name must not be empty')
         : [];
     case ResourceType.group:
       if (resourceName === '') return invalid('Group name must not be empty');
-      return describeGroup(broker, wanted);
+      return describeGroup(config, wanted);
     default:
       return invalid(`Unexpected resource type ${resourceType} for resource ${resourceName}`);
   }
@@ -99,18 +91,17 @@ function describeResource(
 
 function topic(
   name: string,
-  shard: DescribeConfigsShard,
-  broker: BrokerConfig,
+  { image, config }: Services,
   wanted: WantedKeys,
 ): DescribedConfig[] | Refusal {
   const problem = topicNameProblem(name);
   if (problem !== null) {
     return { errorCode: ErrorCode.INVALID_TOPIC_EXCEPTION, errorMessage: problem };
   }
-  if (shard.image.topic(name) === undefined) {
+  if (image.topic(name) === undefined) {
     return { errorCode: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, errorMessage: null };
   }
-  return describeTopic(shard.image.topicConfigs(name), broker, wanted);
+  return describeTopic(image.topicConfigs(name), config, wanted);
 }
 
 function otherNode(name: string, nodeId: number, orEmpty: boolean): Refusal | null {

@@ -10,7 +10,7 @@ import type { Clock, Disk, Random } from '../engine/ports.ts';
 import { MetadataImage } from '../replication/metadata/image.ts';
 import type { PartitionLeader } from '../replication/partition/leader.ts';
 import type { BrokerConfig } from './config/broker_config.ts';
-import { topicConfigEntries } from './config/topic_config.ts';
+import { topicSettings } from './config/topic_settings.ts';
 import { fetchHandler } from './handlers/01_fetch.ts';
 import { listOffsetsHandler } from './handlers/02_list_offsets.ts';
 import { metadataHandler } from './handlers/03_metadata.ts';
@@ -77,6 +77,8 @@ export class Shard {
       logger,
       defer: (run) => this.#defer(run),
       onHighWatermark: (leader) => this.#wake(leader),
+      onDeleted: (deleted) => this.#post({ type: 'shard.deleted', ...deleted }),
+      onDirFailed: (path) => this.#post({ type: 'shard.dirFailed', path }),
       onAllFailed: (reason) => this.#post({ type: 'shard.failed', reason }),
     });
     this.#quorum = new QuorumClient({
@@ -113,10 +115,9 @@ export class Shard {
     const drained = this.#connections.stop(graceMs);
     this.#purgatory.expireAll();
     await drained;
-    this.#partitions.close((dirs, clean) => {
-      this.#post({ type: 'shard.checkpoint', dirs });
-      this.#post({ type: 'shard.stopped', clean });
-    });
+    const { dirs, clean } = await this.#partitions.close();
+    this.#post({ type: 'shard.checkpoint', dirs });
+    this.#post({ type: 'shard.stopped', clean });
   }
 
   #makeServices(image: MetadataImage): ShardServices {
@@ -127,12 +128,7 @@ export class Shard {
       clusterId: data.clusterId,
       image,
       quorum: this.#quorum,
-      settings: {
-        autoCreateTopicsEnable: config.autoCreateTopicsEnable,
-        deleteTopicEnable: config.deleteTopicEnable,
-        maxRequestPartitionSizeLimit: config.maxRequestPartitionSizeLimit,
-        topicConfigEntries: (overrides) => topicConfigEntries(overrides, config),
-      },
+      settings: topicSettings(config),
       logger,
       config,
       clock: ports.clock,
@@ -186,7 +182,7 @@ function makeRegistry(services: ShardServices): Registry {
   registry.register(deleteTopicsHandler(services));
   registry.register(initProducerIdHandler(services));
   registry.register(offsetForLeaderEpochHandler(services));
-  registry.register(describeConfigsHandler(services, services.config));
+  registry.register(describeConfigsHandler(services));
   registry.register(describeClusterHandler(services));
   registry.register(describeTopicPartitionsHandler(services));
   return registry;

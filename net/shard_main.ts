@@ -1,5 +1,5 @@
 /** Entry of a shard's worker thread. */
-import { nodePorts } from '../engine/node_ports.ts';
+import { NodeDisk, nodeClock, nodeRandom } from '../engine/node_ports.ts';
 import { runShard } from './run_shard.ts';
 
-runShard(nodePorts());
+runShard({ disk: new NodeDisk(), clock: nodeClock, random: nodeRandom });

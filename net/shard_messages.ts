@@ -2,15 +2,22 @@
  * What main and a shard thread say to each other, beside the quorum's messages on the same port
  * (`quorum_messages.ts`). All of it is structured-cloneable.
  */
+import type { PartitionCheckpoint, PartitionMarks } from '../engine/log/log_directory.ts';
 import type { BrokerConfig } from './config/broker_config.ts';
 import type { LoggerOptions } from './logger.ts';
 import type { ConnectionOrigin } from './server/connection.ts';
 
-/** What a shard thread is started with. */
+/** What the thread is made with. */
+export interface ShardThreadData {
+  readonly logger: LoggerOptions;
+  /** For answers to running requests when the thread is told to stop, milliseconds. */
+  readonly graceMs: number;
+}
+
+/** What a shard begins its work with. */
 export interface ShardData {
   readonly config: BrokerConfig;
   readonly clusterId: string;
-  readonly logger: LoggerOptions;
   readonly logDirs: readonly LogDirData[];
 }
 
@@ -23,26 +30,24 @@ export interface LogDirData {
   readonly afterPowerLoss: boolean;
   /** A flush failed before the stop: the page cache may hold what the device does not. */
   readonly dropCache: boolean;
-  /** By partition directory name, `topic-0`. */
-  readonly partitions: ReadonlyMap<string, PartitionMarks>;
-}
-
-/** What the checkpoint files say of a partition that is there; -1 where they say nothing. */
-export interface PartitionMarks {
-  readonly recoveryPoint: number;
-  readonly logStartOffset: number;
+  /** Of each partition directory that is there, by its name (`topic-0`). */
+  readonly partitions: Map<string, PartitionMarks>;
 }
 
 export type ToShard =
+  /** Comes before anything else, the quorum's messages included. */
+  | { readonly type: 'shard.start'; readonly data: ShardData }
   /** A descriptor that is the shard's from now on. */
-  | { readonly type: 'shard.connection'; readonly fd: number; readonly origin: ConnectionOrigin }
-  /** Answer what is running, then close connections and logs and say `shard.stopped`. */
-  | { readonly type: 'shard.stop'; readonly graceMs: number };
+  | { readonly type: 'shard.connection'; readonly fd: number; readonly origin: ConnectionOrigin };
 
 export type FromShard =
   | { readonly type: 'shard.closed'; readonly connectionId: number }
   | { readonly type: 'shard.checkpoint'; readonly dirs: readonly LogDirCheckpoint[] }
+  | ({ readonly type: 'shard.deleted' } & DeletedPartition)
+  /** All logs are closed; `clean` when all that is in them is on stable storage. */
   | { readonly type: 'shard.stopped'; readonly clean: boolean }
+  /** A write or flush failed, and the directory is offline. */
+  | { readonly type: 'shard.dirFailed'; readonly path: string }
   /** The shard cannot go on; the process must stop with this reason. */
   | { readonly type: 'shard.failed'; readonly reason: string };
 
@@ -52,10 +57,11 @@ export interface LogDirCheckpoint {
   readonly partitions: readonly PartitionCheckpoint[];
 }
 
-export interface PartitionCheckpoint {
+export interface DeletedPartition {
+  /** The log directory. */
+  readonly path: string;
   readonly topic: string;
   readonly partition: number;
-  readonly recoveryPoint: number;
-  readonly logStartOffset: number;
-  readonly highWatermark: number;
+  /** The partition's directory under its new name, to be removed. */
+  readonly renamed: string;
 }

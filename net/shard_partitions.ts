@@ -18,7 +18,7 @@ import type { BrokerConfig } from './config/broker_config.ts';
 import { logConfigFor, minInsyncReplicasFor } from './config/topic_config.ts';
 import type { Logger } from './logger.ts';
 import { PartitionTable } from './partition_table.ts';
-import type { LogDirCheckpoint, LogDirData } from './shard_messages.ts';
+import type { DeletedPartition, LogDirCheckpoint, LogDirData } from './shard_messages.ts';
 
 export interface ShardPartitionsOptions {
   readonly config: BrokerConfig;
@@ -32,6 +32,10 @@ export interface ShardPartitionsOptions {
   readonly defer: (run: () => void) => void;
   /** The partition has more to read. */
   readonly onHighWatermark: (leader: PartitionLeader) => void;
+  /** A partition's directory waits under a new name to be removed. */
+  readonly onDeleted: (deleted: DeletedPartition) => void;
+  /** A write or flush in the log directory failed. */
+  readonly onDirFailed: (path: string) => void;
   /** No log directory is left. */
   readonly onAllFailed: (reason: string) => void;
 }
@@ -98,21 +102,15 @@ export class ShardPartitions {
       });
   }
 
-  /** Closes all logs. `done` gets their last marks, and whether everything is on stable storage. */
-  close(done: (dirs: LogDirCheckpoint[], clean: boolean) => void): void {
-    const closed: LogDirCheckpoint[] = [];
-    let clean = true;
-    let left = this.#dirs.length;
-    for (const dir of this.#dirs)
-      dir.group.close((error) => {
-        if (error === null) closed.push(this.#marks(dir));
-        else {
-          clean = false;
-          this.#options.logger.error({ dir: dir.path, error }, 'logs could not be closed');
-        }
-        left -= 1;
-        if (left === 0) done(closed, clean);
-      });
+  /** Closes all logs. `clean`: all that is in them is on stable storage; `dirs` has the marks of those that are. */
+  async close(): Promise<{ dirs: LogDirCheckpoint[]; clean: boolean }> {
+    const dirs: LogDirCheckpoint[] = [];
+    for (const dir of this.#dirs) {
+      const error = await new Promise<DiskError | null>((resolve) => dir.group.close(resolve));
+      if (error === null) dirs.push(this.#marks(dir));
+      else this.#options.logger.error({ dir: dir.path, error }, 'logs could not be closed');
+    }
+    return { dirs, clean: dirs.length === this.#dirs.length };
   }
 
   #makeDir(data: LogDirData): LogDir {
@@ -182,6 +180,8 @@ export class ShardPartitions {
     const { config, image, disk, clock, random } = this.#options;
     const name = partitionDirectoryName(topic.name, partition.partitionId);
     const marks = dir.partitions.get(name);
+    // They describe what was there at the start, and not a later topic of the same name.
+    dir.partitions.delete(name);
     const overrides = image.topicConfigs(topic.name);
     const log = PartitionLog.open({
       disk,
@@ -230,7 +230,8 @@ export class ShardPartitions {
     this.#leaders.delete(log);
     dir.group.forget(log);
     dir.logs -= 1;
-    log.delete();
+    const renamed = log.delete();
+    this.#options.onDeleted({ path: dir.path, topic: leader.topic, partition, renamed });
   }
 
   #updateConfig(topic: string): void {
@@ -249,6 +250,7 @@ export class ShardPartitions {
     );
     for (const [log, leader] of this.#leaders)
       if (log.dir.startsWith(`${path}/`)) leader.refuse(ErrorCode.KAFKA_STORAGE_ERROR);
+    this.#options.onDirFailed(path);
     if (this.#dirs.every(({ group }) => group.failure !== null))
       this.#options.onAllFailed(`every log directory is offline, the last one for: ${error.message}`);
   }

@@ -99,7 +99,7 @@ function look(
     case Special.earliestPendingUpload:
       return null;
     case Special.maxTimestamp:
-      return visible(log.maxTimestamp(), end);
+      return visible(log.offsetOfMaxTimestamp(), end);
     default:
       return timestamp < 0n ? null : visible(log.offsetForTimestamp(timestamp), end);
   }

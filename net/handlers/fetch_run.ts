@@ -5,7 +5,7 @@
  * is built, within the same turn, so that a parked fetch stands in nobody's way.
  */
 import { ErrorCode } from '../../engine/error_code.gen.ts';
-import type { ReadResult } from '../../engine/log/log_reader.ts';
+import type { LogSlice } from '../../engine/log/log_slice.ts';
 import type { PartitionLeader } from '../../replication/partition/leader.ts';
 import type {
   FetchRequest,
@@ -32,7 +32,7 @@ interface Found {
   readonly leader: PartitionLeader | null;
   errorCode: ErrorCode;
   /** Null: nothing to read. */
-  slice: ReadResult | null;
+  slice: LogSlice | null;
   /** Where the client's log leaves ours (KIP-595); null: it does not. */
   diverging: { epoch: number; endOffset: number } | null;
 }
@@ -125,8 +125,8 @@ export class FetchRun implements Parkable {
     const maxBytes = Math.min(bytesLeft, asked.maxBytes);
     if (maxBytes <= 0 && !first) return found;
     const slice = log.read(fetchOffset, maxBytes, end, first);
-    if (slice.error !== ErrorCode.NONE) return failure(asked, leader, slice.error);
-    if (slice.length > 0) found.slice = slice;
+    if (typeof slice === 'object') found.slice = slice;
+    else found.errorCode = slice;
     return found;
   }
 
@@ -235,7 +235,7 @@ function divergence(asked: FetchPartition, leader: PartitionLeader): Found['dive
 }
 
 /** The records as a range of their file, which stays open and in place until the range has been sent. */
-function pinned({ segment, fd, position, length }: ReadResult): FileRange {
-  segment?.pin();
+function pinned({ segment, fd, position, length }: LogSlice): FileRange {
+  segment.pin();
   return { fd, position, byteLength: length, pin: segment };
 }

@@ -14,7 +14,16 @@ export interface MetadataLogStore {
   read(visit: (batches: Uint8Array) => void): void;
   /** Appends one batch that carries its base offset (`endOffset`), leader epoch and checksum. Takes over `batch`. */
   append(batch: Uint8Array): void;
-  /** Fulfilled when everything appended before the call is on stable storage; rejected when that can never be known. */
+  /**
+   * Fulfilled when everything appended before the call is on stable storage. Rejects with a `LogFullError` when the
+   * disk had no room: then `endOffset` has gone back to before the appends that found none, and the log may be used on.
+   * Rejects with anything else when it can never be known what is stored.
+   */
   flush(): Promise<void>;
   close(): Promise<void>;
+}
+
+/** There was no room on the disk. Nothing is broken: what found no room was taken back as a whole. */
+export class LogFullError extends Error {
+  override readonly name: string = 'LogFullError';
 }

@@ -4,6 +4,13 @@
  * Thread: its caller's. Concurrency: one flush is in flight at most; what is appended meanwhile joins the next. What
  * `onCommitted` reports is on stable storage, and so is a term before anything is appended in it (R1 of the fault rules).
  *
+ * Legal transitions:
+ *   idle --start--> leading
+ *   leading --disk full--> interrupted    what found no room is taken back, and the leader's state with it
+ *   interrupted --rest flushed--> leading    in the same term: nobody has seen what was taken back
+ *   leading, interrupted --flush failed--> failed    for good
+ *   any --close--> closed
+ *
  * On disk it leaves what Kafka's voters do (KIP-595, KIP-853): the vote file, and at the start of each term a control
  * batch with a LeaderChange record; the first batch of all also names the quorum's version and voters.
  */
@@ -21,7 +28,7 @@ import {
   forEachBatch,
   type StoredBatch,
 } from './metadata_batch.ts';
-import type { MetadataLogStore } from './metadata_log_store.ts';
+import { LogFullError, type MetadataLogStore } from './metadata_log_store.ts';
 import type { MetadataQuorum, QuorumListener } from './quorum.ts';
 import {
   formatQuorumState,
@@ -48,7 +55,7 @@ export interface SingleVoterOptions {
 export class SingleVoter implements MetadataQuorum {
   readonly #options: SingleVoterOptions;
   #listener: QuorumListener | null = null;
-  #role: 'idle' | 'leading' | 'failed' | 'closed' = 'idle';
+  #role: 'idle' | 'leading' | 'interrupted' | 'failed' | 'closed' = 'idle';
   /** Invariant: grows with each start, and every batch of the log carries a term not above it. */
   #epoch = 0;
   /** Invariant: `committedOffset < endOffset of the store`; the batches between are in `#uncommitted`, in order. */
@@ -230,19 +237,48 @@ export class SingleVoter implements MetadataQuorum {
   async #flushAll(): Promise<void> {
     await Promise.resolve();
     try {
-      while (this.#uncommitted.length > 0) {
-        const { length } = this.#uncommitted;
-        await this.#options.store.flush();
-        for (const batch of this.#uncommitted.splice(0, length)) {
-          this.#committedOffset = batch.lastOffset;
-          this.#listener?.onCommitted(batch);
-        }
-      }
+      while (this.#uncommitted.length > 0) await this.#flushOnce();
     } catch (error) {
       this.#role = 'failed';
       this.#listener?.onFailed(error instanceof Error ? error : new Error(String(error)));
     } finally {
       this.#flushing = null;
     }
+  }
+
+  async #flushOnce(): Promise<void> {
+    const { length } = this.#uncommitted;
+    try {
+      await this.#options.store.flush();
+    } catch (error) {
+      if (!(error instanceof LogFullError)) throw error;
+      this.#takeBack(error);
+      return;
+    }
+    for (const batch of this.#uncommitted.splice(0, length)) {
+      this.#committedOffset = batch.lastOffset;
+      this.#listener?.onCommitted(batch);
+    }
+    if (this.#uncommitted.length === 0) this.#leadAgain();
+  }
+
+  /** A full disk must cost the requests at hand, not the process. Without room for the first batch there is no process. */
+  #takeBack(error: LogFullError): void {
+    const { endOffset } = this.#options.store;
+    const kept = this.#uncommitted.filter((batch) => batch.lastOffset < endOffset);
+    this.#uncommitted.splice(0, this.#uncommitted.length, ...kept);
+    if (this.#committedOffset === -1 && kept.length === 0) throw error;
+    this.#options.onWarning(error.message);
+    if (this.#role === 'leading') {
+      this.#role = 'interrupted';
+      this.#listener?.onResigned();
+    }
+    if (kept.length === 0) this.#leadAgain();
+  }
+
+  #leadAgain(): void {
+    if (this.#role !== 'interrupted') return;
+    this.#role = 'leading';
+    this.#listener?.onElected(this.#epoch, this.#options.store.endOffset);
   }
 }

@@ -18,6 +18,8 @@ const fileMode = 0o644;
 
 export class NodeDisk implements Disk {
   readonly #syncDescriptors = new Map<string, number>();
+  /** Descriptors of the files that are locked, by path. */
+  readonly #locks = new Map<string, number>();
 
   open(path: string, create: boolean): number {
     try {
@@ -246,7 +248,16 @@ export class NodeDisk implements Disk {
     fs.ftruncateSync(fd, 0);
     fs.writeSync(fd, `${process.pid}\n`, 0);
     // The descriptor stays open: the lock is its.
+    this.#locks.set(path, fd);
     return null;
+  }
+
+  unlock(path: string): void {
+    const fd = this.#locks.get(path);
+    if (fd === undefined) return;
+    this.#locks.delete(path);
+    fs.ftruncateSync(fd, 0);
+    this.close(fd);
   }
 
   writeFile(path: string, bytes: Uint8Array): void {

@@ -89,6 +89,8 @@ export interface Disk {
    * id into it. Returns null on success, else what the holder wrote.
    */
   lock(path: string): string | null;
+  /** Gives up a lock of this process; one that it does not hold is no error. */
+  unlock(path: string): void;
   /** Creates or replaces a file, in place: not atomic, not flushed. */
   writeFile(path: string, bytes: Uint8Array): void;
 }

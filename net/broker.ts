@@ -5,7 +5,6 @@
  * data path's work. Everything that dies unexpectedly ends in `failed`: the process must stop then, and the next
  * start recovers (fail-stop).
  */
-import { native } from '../engine/native.ts';
 import { NodeDisk, nodeClock, nodeRandom, readBootId } from '../engine/node_ports.ts';
 import type { Disk } from '../engine/ports.ts';
 import { type SupervisedThread, Supervisor } from '../engine/thread/supervisor.ts';

@@ -62,7 +62,9 @@ export class Listeners {
     const { maxConnections, maxConnectionsPerIp } = this.#config;
     const calls = native();
     if (calls === null)
-      throw new Error('koffi cannot be loaded: install the optional native library for this system');
+      throw new Error(
+        'koffi cannot be loaded: install the optional native library for this system',
+      );
     return Acceptor.listen({
       listener: name,
       host,

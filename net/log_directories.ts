@@ -7,7 +7,10 @@
  */
 import { LogDirectory, type PartitionCheckpoint } from '../engine/log/log_directory.ts';
 import { LogDirectoryError } from '../engine/log/log_directory_options.ts';
-import { parsePartitionDirectory, partitionDirectoryName } from '../engine/log/partition_directory.ts';
+import {
+  parsePartitionDirectory,
+  partitionDirectoryName,
+} from '../engine/log/partition_directory.ts';
 import type { BootId, Disk, DiskError, Random } from '../engine/ports.ts';
 import type { MetadataImage } from '../replication/metadata/image.ts';
 import { metadataTopicName } from '../replication/metadata/records.ts';
@@ -95,7 +98,9 @@ export class LogDirectories {
       afterPowerLoss: directory.afterPowerLoss,
       dropCache: directory.flushFailed,
       partitions: new Map(
-        [...directory.partitions].filter(([name]) => !this.#strays.has(`${directory.path}/${name}`)),
+        [...directory.partitions].filter(
+          ([name]) => !this.#strays.has(`${directory.path}/${name}`),
+        ),
       ),
     }));
   }
@@ -155,7 +160,8 @@ export class LogDirectories {
 
   #entry(path: string): Entry {
     const entry = this.#entries.find(({ directory }) => directory.path === path);
-    if (entry === undefined) throw new LogDirectoryError(`${path} is no log directory of this broker`);
+    if (entry === undefined)
+      throw new LogDirectoryError(`${path} is no log directory of this broker`);
     return entry;
   }
 

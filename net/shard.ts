@@ -11,6 +11,7 @@ import { MetadataImage } from '../replication/metadata/image.ts';
 import type { PartitionLeader } from '../replication/partition/leader.ts';
 import type { BrokerConfig } from './config/broker_config.ts';
 import { topicSettings } from './config/topic_settings.ts';
+import { produceHandler } from './handlers/00_produce.ts';
 import { fetchHandler } from './handlers/01_fetch.ts';
 import { listOffsetsHandler } from './handlers/02_list_offsets.ts';
 import { metadataHandler } from './handlers/03_metadata.ts';
@@ -22,7 +23,6 @@ import { offsetForLeaderEpochHandler } from './handlers/23_offset_for_leader_epo
 import { describeConfigsHandler } from './handlers/32_describe_configs.ts';
 import { describeClusterHandler } from './handlers/60_describe_cluster.ts';
 import { describeTopicPartitionsHandler } from './handlers/75_describe_topic_partitions.ts';
-import { produceHandler } from './handlers/00_produce.ts';
 import type { Logger } from './logger.ts';
 import { ProducerIds } from './producer_ids.ts';
 import { QuorumClient } from './quorum_client.ts';

@@ -6,7 +6,7 @@
  * makes nothing durable; the first flush that counts covers the names of its files too (`FlushGroup`).
  */
 import { ErrorCode } from '../engine/error_code.gen.ts';
-import { FlushGroup, flushEachMaxDefault, type FlushEvents } from '../engine/log/flush_group.ts';
+import { type FlushEvents, FlushGroup, flushEachMaxDefault } from '../engine/log/flush_group.ts';
 import { partitionDirectoryName } from '../engine/log/partition_directory.ts';
 import { PartitionLog } from '../engine/log/partition_log.ts';
 import { SegmentCache } from '../engine/log/segment_cache.ts';
@@ -69,8 +69,7 @@ export class ShardPartitions {
   apply(changes: MetadataChanges): void {
     for (const { topic, partition } of changes.deletedPartitions)
       this.#drop(topic.id, partition.partitionId);
-    for (const created of changes.createdPartitions)
-      if (this.#isOurs(created)) this.#open(created);
+    for (const created of changes.createdPartitions) if (this.#isOurs(created)) this.#open(created);
     for (const { topic, partition } of changes.changedPartitions) {
       const leader = this.table.byId(topic.id, partition.partitionId);
       if (leader === undefined) continue;
@@ -252,7 +251,9 @@ export class ShardPartitions {
       if (log.dir.startsWith(`${path}/`)) leader.refuse(ErrorCode.KAFKA_STORAGE_ERROR);
     this.#options.onDirFailed(path);
     if (this.#dirs.every(({ group }) => group.failure !== null))
-      this.#options.onAllFailed(`every log directory is offline, the last one for: ${error.message}`);
+      this.#options.onAllFailed(
+        `every log directory is offline, the last one for: ${error.message}`,
+      );
   }
 
   #warnOfFullDisk(path: string): void {
@@ -285,12 +286,21 @@ export class ShardPartitions {
     const { recovery } = log;
     const partition = partitionDirectoryName(log.topic, log.partition);
     if (recovery.isNew && known)
-      logger.error({ partition }, 'the directory of a partition was gone and has been made anew, empty');
+      logger.error(
+        { partition },
+        'the directory of a partition was gone and has been made anew, empty',
+      );
     if (recovery.cutBytes > 0)
       logger.info({ partition, bytes: recovery.cutBytes }, 'cut an unfinished write off the log');
     if (recovery.lost !== null)
-      logger.error({ partition, ...recovery.lost }, 'the log ends before what was flushed: records are lost');
+      logger.error(
+        { partition, ...recovery.lost },
+        'the log ends before what was flushed: records are lost',
+      );
     for (const range of recovery.setAside)
-      logger.error({ partition, ...range }, 'damaged records were set aside in a file of their own');
+      logger.error(
+        { partition, ...range },
+        'damaged records were set aside in a file of their own',
+      );
   }
 }

@@ -198,6 +198,11 @@ export class LogDirectory {
     );
   }
 
+  /** Gives up the lock. Nothing in the directory may be touched any more. */
+  close(): void {
+    this.#disk.unlock(`${this.path}/${lockFile}`);
+  }
+
   /**
    * A flush has failed. Best effort, on a disk that may be broken: it need not outlive the machine's run, since a new
    * run begins with an empty page cache.

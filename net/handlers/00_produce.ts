@@ -66,8 +66,8 @@ class ProduceRun implements Parkable {
   /** Batches whose acknowledgement is still due. */
   readonly #waiting = new Set<PartitionAppend>();
   #parked: Parked<PartitionLeader> | null = null;
-  #started = false;
-  #failed = false;
+  #started: boolean = false;
+  #failed: boolean = false;
 
   constructor(services: ShardServices, ctx: RequestContext, request: ProduceRequest) {
     this.#services = services;
@@ -207,7 +207,8 @@ class ProduceRun implements Parkable {
   #answerWhenDone(): void {
     if (this.#waiting.size > 0 || this.#ctx.answered) return;
     if (this.#parked !== null) this.#services.purgatory.cancel(this.#parked);
-    if (this.acks !== 0) this.#ctx.respond<'Produce'>('ProduceResponse', { responses: this.#responses });
+    if (this.acks !== 0)
+      this.#ctx.respond<'Produce'>('ProduceResponse', { responses: this.#responses });
     else if (this.#failed) this.#ctx.fail(this.#failureText());
     else this.#ctx.respondNothing();
   }

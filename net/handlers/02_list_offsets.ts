@@ -28,6 +28,7 @@ const Special = {
 } as const;
 
 const readCommitted = 1;
+const leaderEpochsSince = 4;
 
 interface FoundOffset {
   readonly offset: number;
@@ -36,12 +37,13 @@ interface FoundOffset {
 }
 
 export function listOffsetsHandler(services: ShardServices): Handler {
-  return rpc('ListOffsets', 1, 11, (request) => ({
+  return rpc('ListOffsets', 1, 11, (request, { apiVersion }) => ({
     topics: request.topics.map((topic) => ({
       name: topic.name,
-      partitions: topic.partitions.map((asked) =>
-        answer(services, topic.name, asked, request.isolationLevel),
-      ),
+      partitions: topic.partitions.map((asked) => {
+        const found = answer(services, topic.name, asked, request.isolationLevel);
+        return apiVersion >= leaderEpochsSince ? found : { ...found, leaderEpoch: -1 };
+      }),
     })),
   }));
 }

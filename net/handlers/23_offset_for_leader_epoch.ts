@@ -38,8 +38,7 @@ function answer(
     return { errorCode, partition, leaderEpoch: -1, endOffset: -1 };
   }
   const errorCode = leader.checkEpoch(asked.currentLeaderEpoch);
-  if (errorCode !== ErrorCode.NONE)
-    return { errorCode, partition, leaderEpoch: -1, endOffset: -1 };
+  if (errorCode !== ErrorCode.NONE) return { errorCode, partition, leaderEpoch: -1, endOffset: -1 };
   const { epoch, endOffset } = leader.log.endOffsetForEpoch(asked.leaderEpoch);
   return { errorCode, partition, leaderEpoch: epoch, endOffset };
 }

@@ -135,9 +135,7 @@ export class FetchRun implements Parkable {
     const { partitions, image } = this.#services;
     const byId = asked.topic === '';
     const replicaId =
-      this.#ctx.apiVersion >= 15
-        ? this.#request.replicaState.replicaId
-        : this.#request.replicaId;
+      this.#ctx.apiVersion >= 15 ? this.#request.replicaState.replicaId : this.#request.replicaId;
     if (replicaId >= 0) return ErrorCode.REPLICA_NOT_AVAILABLE;
     const leader = byId
       ? partitions.byId(asked.topicId, asked.partition)

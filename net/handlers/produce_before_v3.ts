@@ -29,7 +29,9 @@ export function refuseOldProduce(ctx: RequestContext): void {
   for (let left = reader.count32(topicBytesMin, 1, 'topicData'); left > 0; left -= 1)
     topics.push(readTopic(reader));
   if (acks === acksWithoutAnswer)
-    ctx.fail(`Produce v${ctx.apiVersion} is not supported; use a client that knows v3 (Kafka 0.11)`);
+    ctx.fail(
+      `Produce v${ctx.apiVersion} is not supported; use a client that knows v3 (Kafka 0.11)`,
+    );
   else ctx.respondRaw(encodeRefusal(ctx.apiVersion, ctx.correlationId, topics));
 }
 

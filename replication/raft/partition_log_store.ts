@@ -129,10 +129,9 @@ export class PartitionLogStore implements MetadataLogStore, FlushEvents {
     const { log } = this;
     for (let offset = 0; offset < log.logEndOffset; ) {
       const found = log.read(offset, readChunkBytes, log.logEndOffset, true);
-      if (found.error !== ErrorCode.NONE || found.length === 0)
+      if (typeof found !== 'object')
         throw new Error(`The metadata log in ${log.dir} cannot be read at offset ${offset}.`);
-      const chunk = new Uint8Array(found.length);
-      this.#options.disk.read(found.fd, chunk, 0, chunk.length, found.position);
+      const chunk = log.copy(found);
       visit(chunk);
       offset = endOffsetOf(chunk);
     }

@@ -210,8 +210,8 @@ test('a checkpoint moves the recovery point up', async () => {
 
 /** A real disk that can be told to have no room, or to be broken. */
 class FillableDisk extends NodeDisk {
-  isFull = false;
-  isBroken = false;
+  isFull: boolean = false;
+  isBroken: boolean = false;
 
   override write(...args: Parameters<NodeDisk['write']>): void {
     this.#check();

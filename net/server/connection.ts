@@ -57,6 +57,10 @@ export class Connection implements ContextOwner, ReceiveOwner, SendOwner {
   #running = 0;
   /** One of them must run alone. */
   #exclusive: boolean = false;
+  /** The receiver is at work and goes on by itself after an answer: no need to schedule. */
+  #inside: boolean = false;
+  /** A request is held back only because answers are not being read. */
+  #outputBlocked: boolean = false;
   #paused: boolean = false;
   /** No further request is taken: the peer has ended its side, or the broker stops. */
   #inputEnded: boolean = false;
@@ -102,20 +106,22 @@ export class Connection implements ContextOwner, ReceiveOwner, SendOwner {
   }
 
   /** For the socket: where the next read goes. */
-  nextBuffer(): Uint8Array {
+  nextBuffer(): Buffer {
     return this.#receiver.nextBuffer();
   }
 
   /** For the socket: bytes were read. False stops the reading. */
-  onRead(length: number, buffer: Uint8Array): boolean {
+  onRead(length: number, buffer: Buffer): boolean {
     if (this.#closed) return false;
     const host = this.#host;
     host.counters.bytesReceived += length;
     this.#activeTick = host.tick;
     this.#enterTurn();
     this.#turnBytes += length;
+    this.#inside = true;
     let more = this.#receiver.received(length, buffer);
-    this.#outbox.flush();
+    this.#inside = false;
+    this.#flush();
     if (more && this.#turnBytes >= connectionLimits.turnBytesMax) {
       more = false;
       host.schedule(this);
@@ -128,8 +134,12 @@ export class Connection implements ContextOwner, ReceiveOwner, SendOwner {
   pump(): void {
     if (this.#closed) return;
     this.#enterTurn();
-    const more = this.#draining ? false : this.#receiver.resume();
-    this.#outbox.flush();
+    // Sending first makes room for answers to what is held back.
+    this.#flush();
+    this.#inside = true;
+    const more = this.#receiver.resume();
+    this.#inside = false;
+    this.#flush();
     if (this.#closed) return;
     if (more && this.#paused && !this.#inputEnded) {
       this.#paused = false;
@@ -195,7 +205,17 @@ export class Connection implements ContextOwner, ReceiveOwner, SendOwner {
     }
     this.#host.counters.framesRefused += 1;
     const kind = foreign === null ? 'bad size' : 'foreign protocol';
-    this.#refuse(kind, foreign ?? badSizeReason(size, this.frameBytesMax), { size });
+    this.#refuse(kind, foreign ?? badSizeReason(size, this.frameBytesMax), {
+      size,
+      limit: this.frameBytesMax,
+    });
+    return false;
+  }
+
+  knowsApi(apiKey: number): boolean {
+    if (this.#host.registry.find(apiKey) !== null) return true;
+    this.#host.counters.framesRefused += 1;
+    this.#refuse('unknown API', `a request of API ${apiKey}, which is not served`);
     return false;
   }
 
@@ -209,11 +229,13 @@ export class Connection implements ContextOwner, ReceiveOwner, SendOwner {
       this.#host.schedule(this);
       return false;
     }
-    // Each of these ends in an answer or a write, and that schedules the connection.
-    if (this.#outbox.pendingBytes >= connectionLimits.pendingBytesMax) return false;
+    if (this.#outbox.pendingBytes >= connectionLimits.pendingBytesMax) {
+      this.#outputBlocked = true;
+      return false;
+    }
+    // From here on, the answer that it waits for will schedule the connection.
     if (this.#slots.length === 0) return true;
     if (this.#slots.length >= connectionLimits.inFlightMax) return false;
-    if (this.#running === 0) return true;
     return !this.#exclusive && this.#host.registry.find(apiKey)?.overlaps === true;
   }
 
@@ -238,9 +260,8 @@ export class Connection implements ContextOwner, ReceiveOwner, SendOwner {
 
   onSent(): void {
     this.#activeTick = this.#host.tick;
-    this.#outbox.flush();
-    // A client that has read on may have requests held back, or be waited for at the end.
-    if (this.#paused || this.#inputEnded) this.#host.schedule(this);
+    this.#flush();
+    if (this.#inputEnded || this.#draining) this.#host.schedule(this);
   }
 
   onSendFailed(reason: string, expected: boolean): void {
@@ -263,10 +284,11 @@ export class Connection implements ContextOwner, ReceiveOwner, SendOwner {
       if (this.#closed) return;
       head = this.#slots[0];
     }
-    this.#host.schedule(this);
+    if (!this.#inside) this.#host.schedule(this);
   }
 
   onFailed(_context: RequestContext, reason: string): void {
+    if (this.#closed) return;
     this.#outbox.flush();
     this.#refuse('failed request', reason);
   }
@@ -278,7 +300,7 @@ export class Connection implements ContextOwner, ReceiveOwner, SendOwner {
     const { apiKey, apiVersion } = header;
     const handler = registry.find(apiKey);
     if (handler === null) {
-      this.#refuse('unknown API', `a request of API ${apiKey}, which is not served`);
+      this.knowsApi(apiKey);
       return;
     }
     const overlaps = handler.overlaps === true;
@@ -295,6 +317,14 @@ export class Connection implements ContextOwner, ReceiveOwner, SendOwner {
     if (!overlaps) this.#exclusive = true;
     if (supported) handler.handle(context);
     else handler.unsupportedVersion?.(context);
+  }
+
+  #flush(): void {
+    this.#outbox.flush();
+    if (!this.#outputBlocked || this.#outbox.pendingBytes >= connectionLimits.pendingBytesMax)
+      return;
+    this.#outputBlocked = false;
+    this.#host.schedule(this);
   }
 
   #enterTurn(): void {
@@ -314,8 +344,6 @@ export class Connection implements ContextOwner, ReceiveOwner, SendOwner {
     if (!this.#inputEnded && !this.#draining) return;
     if (this.#slots.length > 0 || this.#outbox.pendingBytes > 0) return;
     if (!this.#draining && !this.#receiver.open) return;
-    // The end of our side first; `destroy` would make a reset of bytes that the kernel still holds.
-    this.#socket.destroySoon();
     this.close(this.#draining ? 'the broker stops' : 'ended by the peer', true);
   }
 

@@ -58,9 +58,7 @@ export class ConnectionHost {
   readonly limitedLog: LimitedLog;
   readonly memory: RequestMemory;
   /** Every read of a connection without a frame in progress lands here, and is used up before the next one. */
-  readonly sharedBuffer: Uint8Array = new Uint8Array(
-    new SharedArrayBuffer(receiveLimits.sharedBufferBytes),
-  );
+  readonly sharedBuffer: Buffer = Buffer.allocUnsafeSlow(receiveLimits.sharedBufferBytes);
   /** For the header and body of the request that is being dispatched. */
   readonly reader: Reader = new Reader(this.sharedBuffer);
   readonly counters: HostCounters = {
@@ -116,7 +114,8 @@ export class ConnectionHost {
         writable: true,
         onread: {
           buffer: () => connection.nextBuffer(),
-          callback: (length, buffer) => connection.onRead(length, buffer),
+          // It is one of the Buffers that the line above gave.
+          callback: (length, buffer) => connection.onRead(length, buffer as Buffer),
         },
       });
       return { socket, fd, sendFile };
@@ -163,13 +162,18 @@ export class ConnectionHost {
     }
   }
 
-  /**
-   * Takes no further request, waits up to `graceMs` for answers to those that run and for their sending, and
-   * closes everything. Expire parked requests first, or they use up the time.
-   */
-  async stop(graceMs: number): Promise<void> {
+  /** Takes no further request, whoever sends it; those that run go on. The first half of `stop`. */
+  drain(): void {
     this.#stopping = true;
     for (const connection of this.#connections) connection.drain();
+  }
+
+  /**
+   * Drains if that has not been done, waits up to `graceMs` for answers to those that run and for their sending, and
+   * closes everything. Expire parked requests between `drain` and `stop`, or they use up the time.
+   */
+  async stop(graceMs: number): Promise<void> {
+    if (!this.#stopping) this.drain();
     if (this.#connections.size > 0) {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, graceMs);

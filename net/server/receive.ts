@@ -12,7 +12,7 @@
  * Thread: the shard's own. Concurrency: none, but the owner's callbacks may close the connection (`dispose`).
  */
 import assert from 'node:assert/strict';
-import { type Region, regionView } from '../../engine/thread/slab.ts';
+import type { Region } from '../../engine/thread/slab.ts';
 import type { BudgetWaiter } from './memory_budget.ts';
 import { RequestFrame, type RequestMemory } from './request_frame.ts';
 
@@ -33,6 +33,8 @@ assert(receiveLimits.inPlaceBytesMin < receiveLimits.sharedBufferBytes);
 export interface ReceiveOwner {
   /** Whether a request may have this size; false only after the connection was closed (and said why). */
   acceptsSize(size: number): boolean;
+  /** Whether the API is served at all; false only after the connection was closed. Spares receiving the rest. */
+  knowsApi(apiKey: number): boolean;
   /** Whether requests of this API need memory that outlives the read. */
   retainsFrame(apiKey: number): boolean;
   /** False holds the frame, and everything behind it, until `resume`. */
@@ -43,12 +45,12 @@ export interface ReceiveOwner {
   onMemoryGranted(): void;
 }
 
-const noBytes = new Uint8Array(0);
+const noBytes = Buffer.alloc(0);
 
 export class Receiver implements BudgetWaiter {
   readonly #owner: ReceiveOwner;
   readonly #memory: RequestMemory;
-  readonly #shared: Uint8Array;
+  readonly #shared: Buffer;
   /** Size prefix read so far, and how many bytes of it. */
   #prefix = 0;
   #prefixBytes = 0;
@@ -72,7 +74,7 @@ export class Receiver implements BudgetWaiter {
   /** All bytes ever received: progress, for the idle check. */
   bytesTotal = 0;
 
-  constructor(owner: ReceiveOwner, memory: RequestMemory, shared: Uint8Array) {
+  constructor(owner: ReceiveOwner, memory: RequestMemory, shared: Buffer) {
     this.#owner = owner;
     this.#memory = memory;
     this.#shared = shared;
@@ -89,7 +91,7 @@ export class Receiver implements BudgetWaiter {
   }
 
   /** The buffer for the next read. The socket asks after every read, so it may be another one each time. */
-  nextBuffer(): Uint8Array {
+  nextBuffer(): Buffer {
     const region = this.#region;
     this.#inPlace =
       region !== null && this.open && this.#size - this.#got > receiveLimits.inPlaceBytesMin;
@@ -102,7 +104,7 @@ export class Receiver implements BudgetWaiter {
    * Takes `length` bytes that were read into `buffer` (the one from `nextBuffer`, or any other one that stays
    * as it is during the call). Returns whether to go on reading.
    */
-  received(length: number, buffer: Uint8Array): boolean {
+  received(length: number, buffer: Buffer): boolean {
     this.bytesTotal += length;
     if (this.#disposed) return false;
     if (this.#inPlace) {
@@ -155,7 +157,7 @@ export class Receiver implements BudgetWaiter {
   }
 
   /** Works through `bytes[start, end)` and returns where it had to stop. */
-  #consume(bytes: Uint8Array, start: number, end: number): number {
+  #consume(bytes: Buffer, start: number, end: number): number {
     let position = start;
     while (!this.#disposed) {
       if (this.#ready !== null) {
@@ -172,12 +174,14 @@ export class Receiver implements BudgetWaiter {
       } else if (position === end && !this.#reserved) {
         // Not a byte of it is here: reserve when the first one is.
         return position;
+      } else if (end - position >= 2 && !this.#owner.knowsApi(apiKeyAt(bytes, position))) {
+        return end;
       } else if (!this.#takeRegion()) return position;
     }
     return position;
   }
 
-  #readSize(bytes: Uint8Array, start: number, end: number): number {
+  #readSize(bytes: Buffer, start: number, end: number): number {
     let position = start;
     while (this.#prefixBytes < 4 && position < end) {
       this.#prefix = (this.#prefix << 8) | (bytes[position] as number);
@@ -196,11 +200,11 @@ export class Receiver implements BudgetWaiter {
     return position;
   }
 
-  #needsRegion(bytes: Uint8Array, position: number): boolean {
+  #needsRegion(bytes: Buffer, position: number): boolean {
     return this.#reserved || this.#owner.retainsFrame(apiKeyAt(bytes, position));
   }
 
-  #deliverInPlace(bytes: Uint8Array, position: number): number {
+  #deliverInPlace(bytes: Buffer, position: number): number {
     const end = position + this.#size;
     this.#size = -1;
     this.#owner.onFrame(new RequestFrame(bytes, position, end, null, null));
@@ -231,10 +235,10 @@ export class Receiver implements BudgetWaiter {
     return true;
   }
 
-  #fill(region: Region, bytes: Uint8Array, position: number, end: number): number {
+  #fill(region: Region, bytes: Buffer, position: number, end: number): number {
     const room = Math.min(region.capacity, this.#size) - this.#got;
     const length = Math.min(room, end - position);
-    region.bytes.set(bytes.subarray(position, position + length), region.offset + this.#got);
+    bytes.copy(region.bytes, region.offset + this.#got, position, position + length);
     this.#got += length;
     this.#afterFill();
     return position + length;
@@ -257,15 +261,15 @@ export class Receiver implements BudgetWaiter {
 
   #grow(region: Region): Region {
     const grown = this.#memory.slabs.alloc(Math.min(this.#size, region.capacity * 2));
-    grown.bytes.set(regionView(region, this.#got), grown.offset);
+    region.bytes.copy(grown.bytes, grown.offset, region.offset, region.offset + this.#got);
     this.#memory.slabs.free(region);
     return grown;
   }
 
-  #keep(bytes: Uint8Array, position: number, end: number): void {
+  #keep(bytes: Buffer, position: number, end: number): void {
     assert(this.#stash === null, 'bytes were read although others are held back');
     const stash = this.#memory.slabs.alloc(end - position);
-    stash.bytes.set(bytes.subarray(position, end), stash.offset);
+    bytes.copy(stash.bytes, stash.offset, position, end);
     this.#stash = stash;
     this.#stashPos = stash.offset;
     this.#stashEnd = stash.offset + (end - position);

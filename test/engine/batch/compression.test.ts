@@ -165,21 +165,55 @@ test('LZ4: checksums of blocks and of the content are looked at', () => {
   }
 });
 
-test('LZ4: matches that overlap themselves, and distances before the block', () => {
-  const block = (hex: string): Uint8Array => {
-    const bytes = Buffer.from(hex, 'hex');
-    const size = Buffer.alloc(4);
-    size.writeUInt32LE(bytes.length);
-    return lz4Frame(0x60, 0x40, '', Buffer.concat([size, bytes, Buffer.alloc(4)]));
-  };
+function lz4Block(block: Uint8Array): Uint8Array {
+  const size = Buffer.alloc(4);
+  size.writeUInt32LE(block.length);
+  return lz4Frame(0x60, 0x40, '', Buffer.concat([size, block, Buffer.alloc(4)]));
+}
+
+/** A length beyond what the token's half holds: bytes that are added up, the last of them below 255. */
+function lz4Rest(length: number): number[] {
+  if (length < 15) return [];
+  const rest = length - 15;
+  return [...Array<number>(Math.floor(rest / 255)).fill(255), rest % 255];
+}
+
+test('LZ4: every combination of literals, distance and match length, beside a decoder without tricks', () => {
+  for (let seed = 1; seed <= 300; seed += 1) {
+    const random = splitMix(seed);
+    const block: number[] = [];
+    const expected: number[] = [];
+    for (let left = 1 + random(40); left > 0; left -= 1) {
+      const literals = randomBytes(
+        random,
+        (expected.length === 0 ? 1 : 0) + random(random(4) === 0 ? 300 : 20),
+      );
+      const size = 4 + random(random(4) === 0 ? 600 : 40);
+      block.push((Math.min(15, literals.length) << 4) | Math.min(15, size - 4));
+      block.push(...lz4Rest(literals.length), ...literals);
+      expected.push(...literals);
+      const distance = 1 + random(Math.min(expected.length, random(2) === 0 ? 9 : 65_535));
+      block.push(distance & 0xff, distance >> 8, ...lz4Rest(size - 4));
+      for (let k = 0; k < size; k += 1) expected.push(expected[expected.length - distance]!);
+    }
+    block.push(0x10, 0x7a);
+    expected.push(0x7a);
+    const output = decompress(Codec.lz4, lz4Block(Buffer.from(block)), expected.length, scratch);
+    same(output, Buffer.from(expected));
+    refuses(Codec.lz4, lz4Block(Buffer.from(block)), 'tooLarge', expected.length - 1);
+  }
+});
+
+test('LZ4: distances that reach before the block, and a block that ends with a match', () => {
   // Two literals, 104 bytes from two back, one literal.
+  const good = '2f61620200551063';
   same(
-    decompress(Codec.lz4, block('2f61620200551063'), megabyte),
+    decompress(Codec.lz4, lz4Block(fromHex(good)), megabyte),
     Buffer.from(`${'ab'.repeat(53)}c`),
   );
-  refuses(Codec.lz4, block('2f61620300551063'), 'corrupt');
-  refuses(Codec.lz4, block('2f61620000551063'), 'corrupt');
-  refuses(Codec.lz4, block('2f6162020055'), 'corrupt');
+  for (const bad of ['2f61620300551063', '2f61620000551063', '2f6162020055']) {
+    refuses(Codec.lz4, lz4Block(fromHex(bad)), 'corrupt');
+  }
 });
 
 test.run();

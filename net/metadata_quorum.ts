@@ -74,7 +74,6 @@ export async function openMetadataQuorum(
     onWarning,
   });
   const controller = new Controller({
-    clusterId,
     nodeId: config.nodeId,
     defaultPartitions: config.numPartitions,
     defaultReplicationFactor: config.defaultReplicationFactor,

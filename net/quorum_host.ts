@@ -115,21 +115,21 @@ export class QuorumHost implements QuorumListener {
   }
 
   onCommitted(batch: MetadataBatch): void {
-    this.#options.image.apply(batch);
-    this.#run(this.#options.controller.step({ type: 'committed', batch }));
+    this.#options.image.follow(batch);
     for (const thread of this.#threads) this.#sendDelta(thread, batch);
     this.#sendReady();
   }
 
   onElected(epoch: number, nextOffset: number): void {
-    this.#run(this.#options.controller.step({ type: 'elected', epoch, nextOffset }));
+    const { controller, image } = this.#options;
+    this.#run(controller.step({ type: 'elected', epoch, nextOffset, image }));
   }
 
   onResigned(): void {
-    const committed = this.#options.image.snapshot();
-    this.#run(this.#options.controller.step({ type: 'resigned', committed }));
+    this.#run(this.#options.controller.step({ type: 'resigned' }));
+    const { committedOffset } = this.#options.quorum;
     for (const queue of [this.#awaitingCommit, this.#awaitingApplied]) {
-      const lost = queue.findIndex((waiting) => waiting.afterOffset > committed.lastOffset);
+      const lost = queue.findIndex((waiting) => waiting.afterOffset > committedOffset);
       if (lost !== -1) for (const waiting of queue.splice(lost)) waiting.send(leadershipLost);
     }
   }

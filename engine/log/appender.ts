@@ -34,6 +34,8 @@ export class LogAppender {
   failedOffset = 0;
   /** Why there are no more appends, or null. */
   failure: DiskError | null = null;
+  /** Told once, when `failure` comes about. */
+  onFailure: ((error: DiskError) => void) | null = null;
   /** No appends: the log is closed or damaged. */
   isReadOnly: boolean;
 
@@ -209,7 +211,7 @@ export class LogAppender {
     try {
       parts.files.disk.truncate(segment.fd, segment.size);
     } catch (error) {
-      this.failure ??= asDiskError(error);
+      this.#fail(asDiskError(error));
     }
     return code;
   }
@@ -217,7 +219,13 @@ export class LogAppender {
   /** A full disk is a passing state; anything else ends the log's life. */
   #refuse(error: unknown): ErrorCode {
     const diskError = asDiskError(error);
-    if (!diskError.isFull) this.failure = diskError;
+    if (!diskError.isFull) this.#fail(diskError);
     return ErrorCode.KAFKA_STORAGE_ERROR;
+  }
+
+  #fail(error: DiskError): void {
+    if (this.failure !== null) return;
+    this.failure = error;
+    this.onFailure?.(error);
   }
 }

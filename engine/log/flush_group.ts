@@ -53,6 +53,7 @@ export class FlushGroup {
   readonly #set = new FlushSet();
   readonly #onTurn: () => void;
   readonly #onFlushEnd: (error: DiskError | null) => void;
+  readonly #onLogFailure: (error: DiskError) => void;
   #failure: DiskError | null = null;
   #whenIdle: (() => void) | null = null;
   #flushCount = 0;
@@ -61,6 +62,7 @@ export class FlushGroup {
     this.#options = options;
     this.#onTurn = () => this.#endTurn();
     this.#onFlushEnd = (error) => this.#endFlush(error);
+    this.#onLogFailure = (error) => this.#fail(error);
   }
 
   /** Why the directory is offline, or null. */
@@ -76,6 +78,7 @@ export class FlushGroup {
   /** Takes on an opened log, and flushes what its recovery kept. */
   adopt(log: PartitionLog): void {
     this.#logs.add(log);
+    log.watchFailure(this.#onLogFailure);
     if (this.#failure !== null) log.fail(this.#failure);
     else if (log.flush.isNeeded && log.flushedOffset < log.writtenOffset) this.#queueFlush(log);
   }
@@ -121,10 +124,7 @@ export class FlushGroup {
     if (this.#failure !== null || !this.#logs.has(log)) return;
     const { events } = this.#options;
     const code = log.writePending();
-    if (log.failure !== null) {
-      this.#fail(log.failure);
-      return;
-    }
+    if (log.failure !== null) return;
     const from = log.reportedOffset;
     const to = log.writtenOffset;
     log.reportedOffset = to;

@@ -71,10 +71,13 @@ function isIndexFull(segment: Segment, indexBytes: number): boolean {
 
 /**
  * Closes the active segment and begins the next at the log's end. Nothing may be pending.
- * @throws DiskError when the new file cannot be made; nothing has changed then
+ * @throws DiskError when the new file cannot be made or the directory not be flushed; nothing has changed then
  */
 export function rollSegment(parts: LogParts, nowMs: number): void {
   const full = parts.segments.active;
+  // Names become durable in order, or a power cut could leave a segment without the one before it. Seldom needed: the
+  // first flush of a segment's bytes has flushed its name.
+  if (parts.flushedOffset <= full.baseOffset) parts.files.disk.flushDirectorySync(parts.files.dir);
   const next = new Segment(parts.files, parts.logEndOffset, 0);
   next.create(nowMs);
   parts.segments.push(next);

@@ -185,6 +185,11 @@ export class PartitionLog {
     return this.#appender.writePending();
   }
 
+  /** For the FlushGroup: calls `report` when an append or write finds the disk broken (not when it is full). */
+  watchFailure(report: (error: DiskError) => void): void {
+    this.#appender.onFailure = report;
+  }
+
   /** For the FlushGroup: no appends from now on, because the directory is offline. */
   fail(error: DiskError): void {
     this.#appender.failure ??= error;

@@ -55,7 +55,7 @@ export function recoverSegments(
   report: RecoveryReport,
 ): void {
   const { segments, config } = parts;
-  if (!(options.cleanShutdown && openClean(parts))) {
+  if (!(options.cleanShutdown && openClean(parts, options))) {
     const recovery = new SegmentRecovery(parts, options, report);
     recovery.run();
     if (options.setAsideDamage && report.damage.length > 0) {
@@ -66,24 +66,23 @@ export function recoverSegments(
     segments.active.load(config.indexIntervalBytes);
   }
   parts.writtenOffset = parts.logEndOffset;
-  parts.flushedOffset = parts.logEndOffset;
   parts.recoveryPoint = Math.min(
     parts.logEndOffset,
     Math.max(options.recoveryPoint, parts.logStartOffset),
   );
-  if (parts.dirtySegments.length > 0 || parts.isDirectoryDirty)
-    parts.flushedOffset = parts.recoveryPoint;
+  parts.flushedOffset = parts.recoveryPoint;
   if (parts.logEndOffset < options.recoveryPoint)
     report.lost = { fromOffset: parts.logEndOffset, toOffset: options.recoveryPoint };
 }
 
 /** Takes the log's end from the active segment's index and last headers; false when they make no sense. */
-function openClean(parts: LogParts): boolean {
+function openClean(parts: LogParts, options: LogOptions): boolean {
   const { active } = parts.segments;
   active.load(parts.config.indexIntervalBytes);
   if (!active.isWhole) return false;
   parts.logEndOffset = active.endOffset;
-  return true;
+  // Kafka, too, checkpoints the log's end when it stops.
+  return active.endOffset === options.recoveryPoint;
 }
 
 class SegmentRecovery {
@@ -116,6 +115,9 @@ class SegmentRecovery {
       if (!this.#recover(segment, position, number)) break;
     }
     this.#parts.logEndOffset = this.#expected;
+    // The names may be as young as the bytes, or younger: the process may have died before it flushed them.
+    this.#parts.isDirectoryDirty = true;
+    this.#parts.isParentDirty = true;
   }
 
   /** A power cut has taken the end of the segment before, and left this one. */
@@ -183,7 +185,7 @@ class SegmentRecovery {
       if (next === null) break;
       scanner = this.#scan(segment, next.position, this.#expected, true);
     }
-    if (this.#expected > this.#recoveryPoint) this.#mustFlush(segment);
+    if (this.#expected > this.#recoveryPoint) markSegmentDirty(this.#parts, segment);
     return true;
   }
 
@@ -236,7 +238,7 @@ class SegmentRecovery {
     this.#parts.files.disk.truncate(segment.fd, position);
     segment.size = position;
     this.#removeFrom(number + 1);
-    this.#mustFlush(segment);
+    markSegmentDirty(this.#parts, segment);
   }
 
   #removeFrom(number: number): void {
@@ -265,13 +267,6 @@ class SegmentRecovery {
       problem: scanner.problem,
     });
     this.#expected = toOffset;
-  }
-
-  /** The names may be as young as the bytes. */
-  #mustFlush(segment: Segment): void {
-    markSegmentDirty(this.#parts, segment);
-    this.#parts.isDirectoryDirty = true;
-    this.#parts.isParentDirty = true;
   }
 }
 

@@ -28,10 +28,9 @@ test('the first leader of all writes the features, a later one does not', () => 
   assert.deepEqual(node.log, [
     { type: 'FeatureLevelRecord', name: 'metadata.version', featureLevel: 33 },
   ]);
-  node.take(
-    node.controller.step({ type: 'resigned', committed: node.controller.image.snapshot() }),
-  );
-  assert.deepEqual(node.controller.step({ type: 'elected', epoch: 2, nextOffset: 2 }), []);
+  const image = node.controller.image.copy();
+  node.controller.step({ type: 'resigned' });
+  assert.deepEqual(node.controller.step({ type: 'elected', epoch: 2, nextOffset: 2, image }), []);
 });
 
 test('a registration is unfenced, with the offset of its record as the broker epoch', () => {
@@ -307,23 +306,28 @@ test('an unclean restart raises the leader epochs, a clean one writes only the r
 
 test('fenced brokers lead nothing: without a live one a topic cannot be placed', () => {
   const node = withBroker();
-  node.controller.step({ type: 'resigned', committed: node.controller.image.snapshot() });
-  const { image } = node.controller;
-  const { offset, epoch } = image;
-  const brokerEpoch = image.broker(1)!.epoch;
-  const record = {
-    type: 'BrokerRegistrationChangeRecord',
-    brokerId: 1,
-    brokerEpoch,
-    fenced: 1,
-    inControlledShutdown: 0,
-    logDirs: [],
-  } as const;
-  const at = offset + 1;
-  const batch = { snapshot: false, firstOffset: at, lastOffset: at, epoch, leaderId: 1 } as const;
-  node.controller.step({ type: 'committed', batch: { ...batch, records: [record] } });
-  node.log.push(record);
-  node.take(node.controller.step({ type: 'elected', epoch: 2, nextOffset: at + 1 }));
+  const image = node.controller.image.copy();
+  node.controller.step({ type: 'resigned' });
+  const firstOffset = image.offset + 1;
+  image.apply({
+    snapshot: false,
+    firstOffset,
+    lastOffset: firstOffset,
+    epoch: 1,
+    leaderId: 1,
+    records: [
+      {
+        type: 'BrokerRegistrationChangeRecord',
+        brokerId: 1,
+        brokerEpoch: image.broker(1)!.epoch,
+        fenced: 1,
+        inControlledShutdown: 0,
+        logDirs: [],
+      },
+    ],
+  });
+  node.log.length = firstOffset + 1;
+  node.controller.step({ type: 'elected', epoch: 2, nextOffset: firstOffset + 1, image });
   assert.equal(createOne(node, newTopic('a')).errorCode, ErrorCode.INVALID_REPLICATION_FACTOR);
 });
 
@@ -338,14 +342,13 @@ test('a controller that does not lead says so and writes nothing', () => {
 
 test('what was not committed is gone after a resignation', () => {
   const node = withBroker();
-  const committed = node.controller.image.snapshot();
+  const committed = node.controller.image.copy();
   createOne(node, newTopic('a.b'));
-  node.controller.step({ type: 'resigned', committed });
-  assert.equal(node.controller.image.topics.size, 0);
-  node.log.length = committed.lastOffset + 1;
-  node.take(
-    node.controller.step({ type: 'elected', epoch: 2, nextOffset: committed.lastOffset + 1 }),
-  );
+  assert.equal(committed.topics.size, 0, 'a copy goes its own way');
+  node.controller.step({ type: 'resigned' });
+  const nextOffset = committed.offset + 1;
+  node.log.length = nextOffset;
+  node.take(node.controller.step({ type: 'elected', epoch: 2, nextOffset, image: committed }));
   assert.equal(createOne(node, newTopic('a_b')).errorCode, ErrorCode.NONE);
 });
 
@@ -355,6 +358,7 @@ test('the image of a snapshot equals the original', () => {
   const copy = new MetadataImage(clusterId);
   copy.apply(structuredClone(node.controller.image.snapshot()));
   assert.deepEqual(copy.snapshot(), node.controller.image.snapshot());
+  assert.deepEqual(node.controller.image.copy().snapshot(), copy.snapshot());
 });
 
 test.run();

@@ -143,7 +143,6 @@ class History {
     const count = all ? open : this.#random(open + 1);
     for (const batch of this.#log.slice(this.#committedCount, this.#committedCount + count)) {
       this.#follower.apply(structuredClone(batch));
-      this.#take(this.#controller.step({ type: 'committed', batch }));
     }
     this.#committedCount += count;
   }
@@ -153,7 +152,7 @@ class History {
     this.losses += 1;
     this.#log.length = this.#committedCount;
     this.#nextOffset = this.#follower.offset + 1;
-    this.#controller.step({ type: 'resigned', committed: this.#follower.snapshot() });
+    this.#controller.step({ type: 'resigned' });
     this.#producerIdsGiven = this.#follower.nextProducerId;
     this.#elect();
   }
@@ -161,7 +160,9 @@ class History {
   #elect(): void {
     this.#epoch += 1;
     const epoch = this.#epoch;
-    this.#take(this.#controller.step({ type: 'elected', epoch, nextOffset: this.#nextOffset }));
+    const nextOffset = this.#nextOffset;
+    const image = this.#follower;
+    this.#take(this.#controller.step({ type: 'elected', epoch, nextOffset, image }));
   }
 
   #check(): void {

@@ -12,6 +12,7 @@ import type {
   ControllerRequestType,
   NewTopic,
 } from '../../../replication/metadata/controller_api.ts';
+import { MetadataImage } from '../../../replication/metadata/image.ts';
 import type { MetadataRecord } from '../../../replication/metadata/records.ts';
 
 /** A small deterministic generator: `random(n)` draws an integer from 0 to n - 1. */
@@ -41,7 +42,6 @@ export const clusterId = 'testClusterIdOfTests00';
 
 export function controllerOptions(overrides: Partial<ControllerOptions> = {}): ControllerOptions {
   return {
-    clusterId,
     nodeId: 1,
     defaultPartitions: 1,
     defaultReplicationFactor: 1,
@@ -68,7 +68,8 @@ export class TestController {
 
   constructor(overrides: Partial<ControllerOptions> = {}) {
     this.controller = new Controller(controllerOptions(overrides));
-    this.take(this.controller.step({ type: 'elected', epoch: 1, nextOffset: 0 }));
+    const image = new MetadataImage(clusterId);
+    this.take(this.controller.step({ type: 'elected', epoch: 1, nextOffset: 0, image }));
   }
 
   take(effects: readonly ControllerEffect[]): void {

@@ -168,14 +168,14 @@ test('a full disk costs the changes at hand; afterwards it goes on in the same t
   const life = await open(dir, disk);
   life.quorum.append([config('a')]);
   await life.until(() => life.records.length === 1);
-  disk.isFull = true;
+  disk.state = 'full';
   life.quorum.append([config('b')]);
   life.quorum.append([config('c')]);
   await life.until(() => life.elections.length === 2);
   assert.equal(life.resignations, 1);
   assert.equal(life.warnings.length, 1);
   assert.deepEqual(life.elections[1], [1, 4]);
-  disk.isFull = false;
+  disk.state = 'well';
   assert.equal(life.quorum.append([config('d')]), 4);
   await life.until(() => life.records.length === 2);
   assert.equal(life.failure, null);
@@ -191,7 +191,7 @@ test('a failed write ends it for good', async () => {
   const life = await open(dir, disk);
   life.quorum.append([config('a')]);
   await life.until(() => life.records.length === 1);
-  disk.isBroken = true;
+  disk.state = 'broken';
   life.quorum.append([config('b')]);
   await life.until(() => life.failure !== null);
   assert.equal(life.quorum.leaderId, -1);
@@ -210,8 +210,7 @@ test('a checkpoint moves the recovery point up', async () => {
 
 /** A real disk that can be told to have no room, or to be broken. */
 class FillableDisk extends NodeDisk {
-  isFull: boolean = false;
-  isBroken: boolean = false;
+  state: 'well' | 'full' | 'broken' = 'well';
 
   override write(...args: Parameters<NodeDisk['write']>): void {
     this.#check();
@@ -224,9 +223,8 @@ class FillableDisk extends NodeDisk {
   }
 
   #check(): void {
-    const { isFull, isBroken } = this;
-    if (isFull) throw new DiskError('ENOSPC', 'no space left on device');
-    if (isBroken) throw new DiskError('EIO', 'input/output error');
+    if (this.state === 'full') throw new DiskError('ENOSPC', 'no space left on device');
+    if (this.state === 'broken') throw new DiskError('EIO', 'input/output error');
   }
 }
 

@@ -245,6 +245,10 @@ export class SimDisk implements Disk {
     return null;
   }
 
+  unlock(path: string): void {
+    this.locks.delete(path);
+  }
+
   #count(call: string): void {
     this.calls.set(call, (this.calls.get(call) ?? 0) + 1);
   }

@@ -44,15 +44,21 @@ export class SimDirectory {
     this.#pending = this.#pending.filter((change) => !covered.has(change));
   }
 
-  /** The power goes: a journal keeps the first few changes, other file systems any of them. */
-  crash(random: SeededRandom): void {
+  /** What a power cut would leave: a journal keeps the first few changes, other file systems any of them. */
+  afterCrash(random: SeededRandom): Map<string, SimNode> {
+    const names = new Map(this.#durable);
     const isJournal = random.chance(0.5);
     const kept = random.below(this.#pending.length + 1);
     this.#pending.forEach((change, at) => {
-      if (isJournal ? at < kept : random.chance(0.5)) apply(this.#durable, change);
+      if (isJournal ? at < kept : random.chance(0.5)) apply(names, change);
     });
+    return names;
+  }
+
+  crash(random: SeededRandom): void {
+    this.names = this.afterCrash(random);
+    this.#durable = new Map(this.names);
     this.#pending = [];
-    this.names = new Map(this.#durable);
     for (const node of this.names.values()) node.crash(random);
   }
 

@@ -85,15 +85,20 @@ export class SimFile {
   }
 
   /**
-   * The power goes: of the changes not known to be on the device, some are, in whole or in part. A truncation is a change
+   * What a power cut would leave: of the changes not known to be on the device, some are, in whole or in part. A truncation is a change
    * of metadata that later writes build on: without it they are not there either.
    */
-  crash(random: SeededRandom): void {
+  afterCrash(random: SeededRandom): GrowingBytes {
+    const bytes = this.durable.copy();
     for (const change of this.pending) {
-      if (change.type === 'truncate' && change.size < this.durable.size && random.chance(0.5))
-        break;
-      applyPartly(this.durable, change, random);
+      if (change.type === 'truncate' && change.size < bytes.size && random.chance(0.5)) break;
+      applyPartly(bytes, change, random);
     }
+    return bytes;
+  }
+
+  crash(random: SeededRandom): void {
+    this.durable = this.afterCrash(random);
     this.pending = [];
     this.cache = this.durable.copy();
   }

@@ -9,7 +9,7 @@ import { ErrorCode } from '../../../engine/error_code.gen.ts';
 import { LogWorld, makeBatch, splitBatches } from '../../sim/log_world.ts';
 import { SeededRandom } from '../../sim/seeded_random.ts';
 
-const test = suite('crash_recovery');
+const test = suite('partition_log.crash');
 
 interface Sent {
   readonly bytes: Uint8Array;
@@ -198,7 +198,7 @@ class History {
   }
 }
 
-/** `node crash_recovery.test.ts 5000` looks further. */
+/** `node partition_log.crash.test.ts 5000` looks further. */
 const seeds = Number(process.argv[2] ?? 250);
 
 function wrap(sequence: number): number {

@@ -23,6 +23,8 @@ export interface HostLimits {
   readonly requestMemoryBytesMax: number;
   /** `connections.max.idle.ms`; negative for never. */
   readonly idleMsMax: number;
+  /** How long a request may arrive too slowly while others wait for memory; 30 s by default. */
+  readonly stallMsMax?: number;
 }
 
 export interface HostOptions {
@@ -225,7 +227,7 @@ export class ConnectionHost {
     const { idleMsMax } = this.limits;
     const idleTicks =
       idleMsMax < 0 ? Number.POSITIVE_INFINITY : Math.ceil(idleMsMax / this.#tickMs);
-    const stallTicks = Math.ceil(stallLimits.msMax / this.#tickMs);
+    const stallTicks = Math.ceil((this.limits.stallMsMax ?? stallLimits.msMax) / this.#tickMs);
     const stallBytes = (stallLimits.bytesPerSecondMin * this.#tickMs) / 1_000;
     for (const connection of this.#connections) {
       connection.checkProgress(idleTicks, stallTicks, stallBytes);

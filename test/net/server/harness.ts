@@ -141,18 +141,23 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
   };
 }
 
-/** A client that keeps what it gets. */
+/** A client that keeps what it gets, cut into frames. */
 export class TestClient {
   readonly socket: Socket;
-  #chunks: Buffer[] = [];
-  #waiting: (() => void)[] = [];
+  /** Whole frames received, without their sizes. */
+  readonly frames: Buffer[] = [];
   ended: boolean = false;
   closed: boolean = false;
+  #chunks: Buffer[] = [];
+  #chunksBytes = 0;
+  #waiting: (() => void)[] = [];
 
   constructor(socket: Socket) {
     this.socket = socket;
     socket.on('data', (chunk: Buffer) => {
       this.#chunks.push(chunk);
+      this.#chunksBytes += chunk.length;
+      this.#cut();
       this.#wakeAll();
     });
     socket.on('end', () => {
@@ -166,15 +171,9 @@ export class TestClient {
     });
   }
 
-  get received(): Buffer {
-    const all = Buffer.concat(this.#chunks);
-    this.#chunks = [all];
-    return all;
-  }
-
   /** Correlation ids of all whole frames received. */
   correlationIds(): number[] {
-    return frames(this.received).map((frame) => frame.readInt32BE(0));
+    return this.frames.map((frame) => frame.readInt32BE(0));
   }
 
   async until(condition: () => boolean): Promise<void> {
@@ -187,7 +186,7 @@ export class TestClient {
   }
 
   async untilFrames(count: number): Promise<number[]> {
-    await this.until(() => this.correlationIds().length >= count);
+    await this.until(() => this.frames.length >= count);
     return this.correlationIds();
   }
 
@@ -196,6 +195,20 @@ export class TestClient {
       await new Promise<void>((resolve) => {
         this.#waiting.push(resolve);
       });
+    }
+  }
+
+  #cut(): void {
+    for (;;) {
+      const first = this.#chunks[0];
+      if (first === undefined || this.#chunksBytes < 4) return;
+      const head = first.length >= 4 ? first : Buffer.concat(this.#chunks);
+      const end = 4 + head.readInt32BE(0);
+      if (this.#chunksBytes < end) return;
+      const all = this.#chunks.length === 1 ? first : Buffer.concat(this.#chunks);
+      this.frames.push(all.subarray(4, end));
+      this.#chunks = all.length > end ? [all.subarray(end)] : [];
+      this.#chunksBytes = all.length - end;
     }
   }
 
@@ -245,19 +258,6 @@ export function answer(correlationId: number, bodyBytes = 0): Buffer {
   frame.writeInt32BE(4 + bodyBytes, 0);
   frame.writeInt32BE(correlationId, 4);
   return frame;
-}
-
-/** The whole frames at the start of `bytes`, without their sizes. */
-export function frames(bytes: Buffer): Buffer[] {
-  const found: Buffer[] = [];
-  let at = 0;
-  while (bytes.length - at >= 4) {
-    const size = bytes.readInt32BE(at);
-    if (bytes.length - at - 4 < size) break;
-    found.push(bytes.subarray(at + 4, at + 4 + size));
-    at += 4 + size;
-  }
-  return found;
 }
 
 /** Lets the event loop run until the condition holds; the test runner's timeout ends a wait for nothing. */

@@ -37,7 +37,7 @@ import {
 import { CollidingNames, isReservedTopic, topicNameProblem } from './topic_name.ts';
 
 /** As Kafka's `ProducerIdsBlock`. */
-export const producerIdBlockLength = 1000;
+const producerIdBlockLength = 1000;
 
 export interface ControllerOptions extends TopicCreationOptions {
   readonly nodeId: number;

@@ -14,7 +14,7 @@ import {
 export const partitionsPerRequestMax = 10_000;
 
 /** In UTF-16 units; Kafka's controller takes values up to the largest int16. */
-export const configValueLengthMax = 32_767;
+const configValueLengthMax = 32_767;
 
 /**
  * Checks the overrides of a new topic together. `error` says for people why they are refused, or is null; `values` are

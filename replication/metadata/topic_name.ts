@@ -2,7 +2,7 @@
 import { metadataTopicName } from './records.ts';
 
 /** Leaves room for `-<partition>` and the suffixes of directories within a file name's 255 bytes. */
-export const topicNameLengthMax = 249;
+const topicNameLengthMax = 249;
 
 /** Topics of the brokers' own: clients are told so, and tools leave them out by default. */
 const internalTopics: ReadonlySet<string> = new Set([

@@ -39,7 +39,7 @@ import {
 } from './quorum_state.ts';
 
 /** As Kafka's raft client: the largest batch of the metadata log. */
-export const metadataBatchBytesMax: number = 8 * 1024 * 1024;
+const metadataBatchBytesMax: number = 8 * 1024 * 1024;
 
 export interface SingleVoterOptions {
   /** This node as a voter. Its directory id tells it from an empty newcomer with the same number. */

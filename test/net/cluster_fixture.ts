@@ -25,7 +25,7 @@ import {
 import { SimulatedStore } from '../replication/raft/simulated_store.ts';
 
 /** Two ends of a channel. Messages are cloned and arrive in a later turn, in order, as with real ports. */
-export function portPair(): [FakePort, FakePort] {
+function portPair(): [FakePort, FakePort] {
   const one = new FakePort();
   const other = new FakePort();
   one.peer = other;
@@ -33,7 +33,7 @@ export function portPair(): [FakePort, FakePort] {
   return [one, other];
 }
 
-export class FakePort implements QuorumPort {
+class FakePort implements QuorumPort {
   peer: FakePort | null = null;
   readonly #listeners: ((message: unknown) => void)[] = [];
 

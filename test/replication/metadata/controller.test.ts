@@ -6,6 +6,7 @@ import type { CreateTopicResult, NewTopic } from '../../../replication/metadata/
 import { MetadataImage } from '../../../replication/metadata/image.ts';
 import { uuidZero } from '../../../replication/metadata/records.ts';
 import { clusterId, controllerOptions, newTopic, TestController, uuids } from './fixtures.ts';
+import { History } from './history.ts';
 
 const test = suite('controller');
 
@@ -359,6 +360,24 @@ test('the image of a snapshot equals the original', () => {
   copy.apply(structuredClone(node.controller.image.snapshot()));
   assert.deepEqual(copy.snapshot(), node.controller.image.snapshot());
   assert.deepEqual(node.controller.image.copy().snapshot(), copy.snapshot());
+});
+
+test('ids and names stay unique and all images agree, for 200 seeds', () => {
+  let creations = 0;
+  let deletions = 0;
+  let losses = 0;
+  for (let seed = 1; seed <= 200; seed += 1) {
+    const history = new History(seed);
+    try {
+      history.run(150);
+    } catch (error) {
+      throw new Error(`seed ${seed}`, { cause: error });
+    }
+    creations += history.creations;
+    deletions += history.deletions;
+    losses += history.losses;
+  }
+  assert(creations > 1_000 && deletions > 500 && losses > 100, 'the histories did too little');
 });
 
 test.run();

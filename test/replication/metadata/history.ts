@@ -3,7 +3,6 @@
  * uncommitted records, its invariants hold and every replica of the image is the same.
  */
 import assert from 'node:assert/strict';
-import { suite } from 'uvu';
 import { ErrorCode } from '../../../engine/error_code.gen.ts';
 import { Controller, type ControllerEffect } from '../../../replication/metadata/controller.ts';
 import type { ControllerRequest } from '../../../replication/metadata/controller_api.ts';
@@ -18,9 +17,7 @@ import {
   uuids,
 } from './fixtures.ts';
 
-const test = suite('controller_history');
-
-class History {
+export class History {
   readonly #random: (bound: number) => number;
   readonly #controller: Controller;
   /** What is committed, applied batch by batch, as every other thread and host does. */
@@ -190,23 +187,3 @@ class History {
     assert.equal(image.offset, this.#nextOffset - 1);
   }
 }
-
-test('ids and names stay unique and all images agree, for 200 seeds', () => {
-  let creations = 0;
-  let deletions = 0;
-  let losses = 0;
-  for (let seed = 1; seed <= 200; seed += 1) {
-    const history = new History(seed);
-    try {
-      history.run(150);
-    } catch (error) {
-      throw new Error(`seed ${seed}`, { cause: error });
-    }
-    creations += history.creations;
-    deletions += history.deletions;
-    losses += history.losses;
-  }
-  assert(creations > 1_000 && deletions > 500 && losses > 100, 'the histories did too little');
-});
-
-test.run();

@@ -137,6 +137,10 @@ export class RecordingDisk implements Disk {
     return this.#disk.lock(path);
   }
 
+  unlock(path: string): void {
+    this.#disk.unlock(path);
+  }
+
   writeFile(path: string, bytes: Uint8Array): void {
     const fd = this.open(path, true);
     this.truncate(fd, 0);

@@ -122,6 +122,14 @@ function fromStoredBroker(record: StoredRecord): MetadataRecord {
         brokerEpoch: Number(record.value.brokerEpoch),
         nextProducerId: Number(record.value.nextProducerId),
       };
+    // What Kafka's controllers write about themselves says nothing about the cluster's state; a transaction that was
+    // ended stands as if its records had been one batch.
+    case 'BeginTransactionRecord':
+    case 'EndTransactionRecord':
+    case 'RegisterControllerRecord':
+    case 'UnregisterControllerRecord':
+    case 'ZkMigrationStateRecord':
+      return { type: 'NoOpRecord' };
     case 'AbortTransactionRecord':
       throw new Error(
         'The metadata log holds an aborted transaction of another product, which cannot be replayed.',

@@ -119,6 +119,8 @@ test('records of other parts are kept apart by name, aborted transactions are re
     type: 'UnknownRecord',
     name: 'RemoveUserScramCredentialRecord',
   });
+  const begin = encodeMetadataRecord('BeginTransactionRecord', 0, { name: null });
+  assert.deepEqual(metadataCodec.decode(begin), { type: 'NoOpRecord' });
   const abort = encodeMetadataRecord('AbortTransactionRecord', 0, { reason: null });
   assert.throws(() => metadataCodec.decode(abort), /aborted transaction/);
   assert.throws(() => metadataCodec.decode(new Uint8Array([1, 99, 0])), /not known/);

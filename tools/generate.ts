@@ -1,8 +1,9 @@
 /**
- * Regenerates what is derived from the protocol tables and schemas. With `--check` nothing is written: exits 1
+ * Regenerates what is derived from the tables of the protocol and the configuration, and from the schemas. With `--check` nothing is written: exits 1
  * and names the files that are stale.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { configurationDocs } from './generate_configuration_docs.ts';
 import { generateMessages, generateRecordTypes } from './generate_messages.ts';
 
 const root = new URL('../', import.meta.url);
@@ -49,6 +50,7 @@ const outputs: readonly (readonly [path: string, generate: () => string])[] = [
   ['net/protocol/api_key.gen.ts', generateApiKeys],
   ['net/protocol/messages.gen.ts', generateMessages],
   ['net/protocol/record_types.gen.ts', generateRecordTypes],
+  ['docs/configuration.md', configurationDocs],
 ];
 
 const stale = outputs

@@ -8,45 +8,49 @@ const logOverheadBytes = 12;
 
 /** Records errors for settings that contradict each other, and warnings for those that will surprise somebody. */
 export function crossCheck(settings: Settings, config: BrokerConfig): void {
-  checkRequestSizes(settings, config);
+  checkRequestMemory(settings, config);
   checkRetention(settings);
-  checkFlushing(settings, config);
-  checkReplication(settings, config);
+  if (settings.problems.errors.length > 0) return;
+  warnOfBatchSize(settings, config);
+  warnOfFlushing(settings, config);
+  warnOfReplication(settings, config);
   for (const [index, listener] of config.listeners.entries()) {
     warnOfListener(settings, listener, config.advertisedListeners[index] as Listener);
   }
 }
 
-function checkRequestSizes(settings: Settings, config: BrokerConfig): void {
-  const { socketRequestMaxBytes, queuedMaxRequestBytes, logDefaults } = config;
-  if (queuedMaxRequestBytes < socketRequestMaxBytes) {
-    settings.refuse(
-      'queued.max.request.bytes',
-      `a request of socket.request.max.bytes=${socketRequestMaxBytes} would never fit. Allowed: -1, or at least that`,
+function checkRequestMemory(settings: Settings, config: BrokerConfig): void {
+  const { socketRequestMaxBytes, queuedMaxRequestBytes } = config;
+  if (queuedMaxRequestBytes >= socketRequestMaxBytes) return;
+  settings.refuse(
+    'queued.max.request.bytes',
+    `a request of socket.request.max.bytes=${socketRequestMaxBytes} would never fit. Allowed: -1, or at least that`,
+  );
+}
+
+function warnOfBatchSize(settings: Settings, config: BrokerConfig): void {
+  const { socketRequestMaxBytes, logDefaults } = config;
+  const { maxMessageBytes, segmentBytes } = logDefaults;
+  if (maxMessageBytes >= socketRequestMaxBytes) {
+    settings.problems.warn(
+      `message.max.bytes=${maxMessageBytes} can never be reached: socket.request.max.bytes=${socketRequestMaxBytes} limits the whole request.`,
     );
   }
-  if (logDefaults.maxMessageBytes >= socketRequestMaxBytes) {
+  if (maxMessageBytes > segmentBytes + logOverheadBytes) {
     settings.problems.warn(
-      `message.max.bytes=${logDefaults.maxMessageBytes} can never be reached: socket.request.max.bytes=${socketRequestMaxBytes} limits the whole request.`,
-    );
-  }
-  if (logDefaults.maxMessageBytes > logDefaults.segmentBytes + logOverheadBytes) {
-    settings.problems.warn(
-      `message.max.bytes=${logDefaults.maxMessageBytes} can never be reached: a batch must fit into a segment, log.segment.bytes=${logDefaults.segmentBytes}.`,
+      `message.max.bytes=${maxMessageBytes} can never be reached: a batch must fit into a segment, log.segment.bytes=${segmentBytes}.`,
     );
   }
 }
 
 function checkRetention(settings: Settings): void {
-  for (const unit of ['ms', 'minutes', 'hours']) {
-    const key = `log.retention.${unit}`;
-    if (!settings.has(key)) continue;
-    const value = settings.number(key);
-    if (value < -1 || value === 0) settings.refuse(key, 'allowed: -1 for ever, or at least 1');
+  for (const key of ['log.retention.ms', 'log.retention.minutes', 'log.retention.hours']) {
+    if (!settings.has(key) || settings.number(key) !== 0) continue;
+    settings.refuse(key, 'allowed: -1 for ever, or at least 1');
   }
 }
 
-function checkFlushing(settings: Settings, config: BrokerConfig): void {
+function warnOfFlushing(settings: Settings, config: BrokerConfig): void {
   if (config.durability !== 'fsync') return;
   const keys = [
     'log.flush.interval.messages',
@@ -59,7 +63,7 @@ function checkFlushing(settings: Settings, config: BrokerConfig): void {
   );
 }
 
-function checkReplication(settings: Settings, config: BrokerConfig): void {
+function warnOfReplication(settings: Settings, config: BrokerConfig): void {
   const { defaultReplicationFactor, minInsyncReplicas } = config;
   if (defaultReplicationFactor > 1) {
     settings.problems.warn(

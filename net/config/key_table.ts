@@ -45,7 +45,46 @@ export interface ConfigKey {
   readonly documentation: string;
 }
 
-export type KeyTable = ReadonlyMap<string, ConfigKey>;
+/** The keys of one table. Lines are parsed when somebody asks for them: a start with few settings needs few. */
+export class KeyTable {
+  readonly #lines = new Map<string, string>();
+  readonly #keys = new Map<string, ConfigKey>();
+
+  /** Reads the notation that the head of each table explains. Throws if a name stands twice. */
+  constructor(text: string) {
+    for (const line of text.split('\n')) {
+      if (line === '' || line.startsWith('#')) continue;
+      const name = line.slice(0, line.indexOf(' |'));
+      if (this.#lines.has(name)) throw new Error(`config table: ${name} stands twice`);
+      this.#lines.set(name, line);
+    }
+  }
+
+  has(name: string): boolean {
+    return this.#lines.has(name);
+  }
+
+  /** Undefined for an unknown name. Throws if its line does not follow the notation. */
+  get(name: string): ConfigKey | undefined {
+    const known = this.#keys.get(name);
+    if (known !== undefined) return known;
+    const line = this.#lines.get(name);
+    if (line === undefined) return undefined;
+    const key = parseLine(line);
+    this.#keys.set(name, key);
+    return key;
+  }
+
+  /** All names, sorted. */
+  names(): Iterable<string> {
+    return this.#lines.keys();
+  }
+
+  /** All keys, sorted by name. */
+  *values(): Iterable<ConfigKey> {
+    for (const name of this.#lines.keys()) yield this.get(name) as ConfigKey;
+  }
+}
 
 const loaded = new Map<string, KeyTable>();
 
@@ -67,21 +106,9 @@ export function groupKeys(): KeyTable {
 function table(name: string): KeyTable {
   let keys = loaded.get(name);
   if (keys === undefined) {
-    const text = readFileSync(new URL(`./tables/${name}.keys`, import.meta.url), 'utf8');
-    keys = parseKeyTable(text);
+    const path = new URL(`./tables/${name}.keys`, import.meta.url);
+    keys = new KeyTable(readFileSync(path, 'utf8'));
     loaded.set(name, keys);
-  }
-  return keys;
-}
-
-/** Parses the notation that the head of each table explains. Throws on a line that does not follow it. */
-export function parseKeyTable(text: string): KeyTable {
-  const keys = new Map<string, ConfigKey>();
-  for (const line of text.split('\n')) {
-    if (line === '' || line.startsWith('#')) continue;
-    const key = parseLine(line);
-    if (keys.has(key.name)) throw new Error(`config table: ${key.name} stands twice`);
-    keys.set(key.name, key);
   }
   return keys;
 }

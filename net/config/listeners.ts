@@ -155,6 +155,11 @@ function checkDuplicates(
   }
 }
 
+/** The host as it stands in an address with a port: IPv6 addresses in brackets. */
+export function hostText(host: string): string {
+  return host.includes(':') ? `[${host}]` : host;
+}
+
 /** Whether the address means "every interface" and so is no address to connect to. */
 export function isWildcard(host: string): boolean {
   return host === '' || host === '0.0.0.0' || /^(0{0,4}:){2,7}0{0,4}$/.test(host);

@@ -116,7 +116,7 @@ function explainUnknown(assignment: Assignment, problems: Problems): void {
     );
     return;
   }
-  const nearest = nearestName(key, brokerKeys().keys());
+  const nearest = nearestName(key, brokerKeys().names());
   const hint = nearest === null ? '' : ` Did you mean ${nearest}?`;
   problems.warn(`Unknown key ${key} (${origin}) is ignored.${hint}`);
 }

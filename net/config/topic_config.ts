@@ -149,6 +149,6 @@ function unknownTopicKey(name: string): string {
       return `Unknown topic config name: ${name}. For a topic it is ${key.name}`;
     }
   }
-  const nearest = nearestName(name, topicKeys().keys());
+  const nearest = nearestName(name, topicKeys().names());
   return `Unknown topic config name: ${name}${nearest === null ? '' : `. Did you mean ${nearest}?`}`;
 }

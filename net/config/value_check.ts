@@ -19,8 +19,7 @@ export function checkValue(key: ConfigKey, text: string): string | null {
   return isAllowed(key, value) ? null : describeAllowed(key);
 }
 
-/** Whether an integer key: its value fits a JavaScript number only up to 2^53, see `numberOf`. */
-export function isInteger(key: ConfigKey): boolean {
+function isInteger(key: ConfigKey): boolean {
   return key.type in integerLimits;
 }
 

@@ -6,6 +6,8 @@ import type { ApiName } from './messages.gen.ts';
 export interface ApiInfo {
   readonly key: number;
   readonly name: ApiName;
+  readonly requestName: `${ApiName}Request`;
+  readonly responseName: `${ApiName}Response`;
   /** Where Kafka serves it: "broker", "controller". */
   readonly listeners: readonly string[];
   /** Oldest and newest stable version for which schemas exist. */
@@ -73,6 +75,8 @@ function loadApis(): (ApiInfo | undefined)[] {
     byKey[row.key] = {
       key: row.key,
       name: row.name,
+      requestName: `${row.name}Request`,
+      responseName: `${row.name}Response`,
       listeners: row.listeners,
       minVersion: row.minVersion,
       maxVersion: row.maxVersion,

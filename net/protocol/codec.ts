@@ -1,7 +1,19 @@
 /**
  * Codecs of all messages, compiled from their schemas at first use.
  *
- * A codec of one message in one version is straight-line code, made with `new Function`.
+ * A codec of one message in one version is straight-line JavaScript made with `new Function`: no interpretation of
+ * the schema, no closures per field, no branches on the version. The static types are generated and erased. The
+ * alternative, generated code in files, was measured: the same code for all 742 message versions is 2.6 MB of
+ * source against 170 KB of schemas; loading it took each thread 65 to 115 ms (23 ms with a warm compile cache),
+ * 2.4 MB of heap and 13 MB of resident memory, where a broker speaks some fifteen APIs in two or three versions.
+ * Compiling costs about half a millisecond a codec at its first use (reading its schema, writing the source and
+ * parsing it, a third each; 5 to 10 ms for 16 request decoders) and 40 KB of heap for both messages of an API; a
+ * thread that never speaks pays nothing. An interpreter of schemas would need neither, but it pays for the schema's
+ * branches and megamorphic stores with every field of every request.
+ *
+ * Speed on a busy machine of 2 virtual cores (AMD EPYC), header and body of a request: ProduceRequest v9 and v13
+ * 0.3 to 0.45 µs with one partition, 0.7 to 1 µs with six; FetchRequest v12 to v18 0.2 to 0.3 µs and 0.3 to 0.45 µs.
+ * Whole response frames: ProduceResponse 0.3 to 0.6 µs, FetchResponse 0.3 to 0.7 µs, record data left as holes.
  */
 import type { Decode } from './compile_decode.ts';
 import { compileDecoder } from './compile_decode.ts';

@@ -2,7 +2,6 @@
  * Frames: int32 size, header, body. Requests carry header 1 or 2, responses header 0 or 1; the second of each has
  * a tag section (KIP-482).
  */
-import assert from 'node:assert/strict';
 import { apiInfo, requestHeaderVersion, responseHeaderVersion } from './apis.ts';
 import { codecFor } from './codec.ts';
 import type { ApiName, MessageInputs, MessageTypes } from './messages.gen.ts';
@@ -46,7 +45,7 @@ export function encodeResponseFrame<N extends ApiName>(
   name: `${N}Response`,
   value: MessageInputs[`${N}Response`],
 ): Encoded {
-  assert(apiInfo(apiKey)?.name === name.slice(0, -'Response'.length), `${name} for key ${apiKey}`);
+  if (apiInfo(apiKey)?.responseName !== name) throw new Error(`${name} for API key ${apiKey}`);
   try {
     const tagged = responseHeaderVersion(apiKey, apiVersion);
     const at = writer.reserve(8 + tagged);
@@ -67,7 +66,7 @@ export function encodeRequestFrame<N extends ApiName>(
   value: MessageInputs[`${N}Request`],
 ): Encoded {
   const { apiKey, apiVersion, correlationId, clientId } = header;
-  assert(apiInfo(apiKey)?.name === name.slice(0, -'Request'.length), `${name} for key ${apiKey}`);
+  if (apiInfo(apiKey)?.requestName !== name) throw new Error(`${name} for API key ${apiKey}`);
   try {
     writer.reserve(4);
     codecFor('RequestHeader', requestHeaderVersion(apiKey, apiVersion)).encode(writer, {
@@ -104,7 +103,7 @@ export function decodeResponse<N extends ApiName>(
 
 function finishFrame(): Encoded {
   const size = writer.length - 4 + writer.externalBytes;
-  assert(size <= 0x7fffffff, `a frame of ${size} bytes; the limit is 2 GiB`);
+  if (size > 0x7fffffff) throw new Error(`a frame of ${size} bytes; the limit is 2 GiB`);
   writer.view.setInt32(writer.start, size);
   return writer.finish();
 }

@@ -110,6 +110,7 @@ export class Reader {
 
   /** Text of the next `length` bytes, for which `length…` has checked that they are there. */
   text(length: number): string {
+    if (length === 0) return '';
     const start = this.pos;
     this.pos = start + length;
     if (length <= internedBytesMax) {

@@ -62,7 +62,10 @@ export class Writer {
     return position;
   }
 
-  /** Ends the frame and returns it. It stays valid; the writer goes on behind it. */
+  /**
+   * Ends the frame and returns it. It stays valid; the writer goes on behind it. It is a view of a chunk: copy what
+   * is kept for long or posted to another thread, or the whole chunk goes along.
+   */
   finish(): Encoded {
     const bytes = new Uint8Array(this.bytes.buffer, this.start, this.pos - this.start);
     const holes = this.#holes ?? noHoles;

@@ -54,7 +54,7 @@ export interface FetchSessionRequest {
 }
 
 export type FetchSessionResult =
-  | { error: ErrorCode }
+  | { error: Exclude<ErrorCode, 0> }
   | {
       error: 0;
       /** 0: answer without a session. */

@@ -27,8 +27,32 @@ export interface MetadataChanges {
   readonly featuresChanged: boolean;
 }
 
+/** Hears of each change as it is made. */
+export interface ChangeListener {
+  topicCreated(topic: TopicImage): void;
+  topicDeleted(topic: TopicImage): void;
+  partitionCreated(topic: TopicImage, partitionId: number): void;
+  partitionChanged(topic: TopicImage, previous: PartitionImage): void;
+  configChanged(resourceType: number, resourceName: string): void;
+  brokerChanged(brokerId: number): void;
+  featuresChanged(): void;
+}
+
+const ignore = (): void => {};
+
+/** For those who follow the metadata without acting on it. */
+export const nobody: ChangeListener = {
+  topicCreated: ignore,
+  topicDeleted: ignore,
+  partitionCreated: ignore,
+  partitionChanged: ignore,
+  configChanged: ignore,
+  brokerChanged: ignore,
+  featuresChanged: ignore,
+};
+
 /** Gathers the changes of one delta. Lives for one `MetadataImage.apply`. */
-export class ChangeCollector {
+export class ChangeCollector implements ChangeListener {
   readonly #createdTopics = new Set<TopicImage>();
   readonly #deletedTopics: TopicImage[] = [];
   /** Partition ids by topic, both kinds exclusive: what was created in the delta does not also count as changed. */

@@ -5,10 +5,10 @@
  * once everything up to its `afterOffset` is committed; then what it promises cannot be lost.
  *
  * Legal transitions:
- *   following --elected--> leading     the image is what the log holds, all of it committed
- *   leading --resigned--> following    the image falls back to what is committed
+ *   following --elected--> leading     with a copy of what the log holds, all of which the new term commits
+ *   leading --resigned--> following    the copy is dropped, with what was not committed
  * While leading, the image runs ahead of the log's committed end by this controller's own appends, so that each request
- * sees those before it. While following, `committed` keeps the image up to date and requests get NOT_CONTROLLER.
+ * sees those before it. While following, requests get NOT_CONTROLLER.
  */
 import assert from 'node:assert/strict';
 import { ErrorCode } from '../../engine/error_code.gen.ts';
@@ -26,26 +26,20 @@ import type {
   RegisterBrokerRequest,
   TopicToDelete,
 } from './controller_api.ts';
-import { MetadataImage } from './image.ts';
-import {
-  type MetadataBatch,
-  type MetadataRecord,
-  type MetadataSnapshot,
-  uuidZero,
-} from './records.ts';
+import type { MetadataImage } from './image.ts';
+import { type MetadataRecord, uuidZero } from './records.ts';
 import {
   partitionsPerRequestMax,
   planTopic,
   refuseTopic,
   type TopicCreationOptions,
 } from './topic_creation.ts';
-import { CollidingNames, topicNameProblem } from './topic_name.ts';
+import { CollidingNames, isReservedTopic, topicNameProblem } from './topic_name.ts';
 
 /** As Kafka's `ProducerIdsBlock`. */
-export const producerIdBlockLength = 1000;
+const producerIdBlockLength = 1000;
 
 export interface ControllerOptions extends TopicCreationOptions {
-  readonly clusterId: string;
   readonly nodeId: number;
   /** `delete.topic.enable`. */
   readonly deleteTopicEnable: boolean;
@@ -54,9 +48,15 @@ export interface ControllerOptions extends TopicCreationOptions {
 }
 
 export type ControllerEvent =
-  | { readonly type: 'elected'; readonly epoch: number; readonly nextOffset: number }
-  | { readonly type: 'resigned'; readonly committed: MetadataSnapshot }
-  | { readonly type: 'committed'; readonly batch: MetadataBatch }
+  | {
+      readonly type: 'elected';
+      readonly epoch: number;
+      /** Offset of the record that is appended next. */
+      readonly nextOffset: number;
+      /** The state up to the log's end. */
+      readonly image: MetadataImage;
+    }
+  | { readonly type: 'resigned' }
   | { readonly type: 'request'; readonly requestId: number; readonly request: ControllerRequest };
 
 export type ControllerEffect =
@@ -71,9 +71,9 @@ export type ControllerEffect =
 
 export class Controller {
   readonly #options: ControllerOptions;
-  #image: MetadataImage;
+  /** Null while following. */
+  #image: MetadataImage | null = null;
   #names = new CollidingNames();
-  #role: 'following' | 'leading' = 'following';
   #epoch = 0;
   /** Invariant while leading: offset of the next record, as the log counts. */
   #nextOffset = 0;
@@ -81,11 +81,11 @@ export class Controller {
 
   constructor(options: ControllerOptions) {
     this.#options = options;
-    this.#image = new MetadataImage(options.clusterId);
   }
 
-  /** Its own view: committed, plus what it has appended while leading. */
+  /** Its own view while leading: what is committed, plus what it has appended. */
   get image(): MetadataImage {
+    assert(this.#image !== null, 'a controller that does not lead has no image');
     return this.#image;
   }
 
@@ -94,13 +94,10 @@ export class Controller {
     this.#effects = [];
     switch (event.type) {
       case 'elected':
-        this.#elected(event.epoch, event.nextOffset);
+        this.#elected(event.epoch, event.nextOffset, event.image);
         break;
       case 'resigned':
-        this.#resigned(event.committed);
-        break;
-      case 'committed':
-        if (this.#role === 'following') this.#image.apply(event.batch);
+        this.#image = null;
         break;
       case 'request':
         this.#request(event.requestId, event.request);
@@ -109,21 +106,15 @@ export class Controller {
     return this.#effects;
   }
 
-  #elected(epoch: number, nextOffset: number): void {
-    assert(
-      this.#role === 'following',
-      `elected in term ${epoch} while leading in term ${this.#epoch}`,
-    );
-    assert(
-      nextOffset > this.#image.offset,
-      `elected at offset ${nextOffset}, behind ${this.#image.offset}`,
-    );
-    this.#role = 'leading';
+  #elected(epoch: number, nextOffset: number, image: MetadataImage): void {
+    assert(this.#image === null, `elected in term ${epoch} while leading in term ${this.#epoch}`);
+    assert(nextOffset > image.offset, `elected at offset ${nextOffset}, behind ${image.offset}`);
+    this.#image = image.copy();
     this.#epoch = epoch;
     this.#nextOffset = nextOffset;
     this.#names = new CollidingNames();
-    for (const name of this.#image.topics.keys()) this.#names.add(name);
-    if (this.#image.features.has('metadata.version')) return;
+    for (const name of image.topics.keys()) this.#names.add(name);
+    if (image.features.has('metadata.version')) return;
     const features = this.#options.formationFeatures;
     assert(features.length > 0, 'a cluster needs at least the feature metadata.version to form');
     this.#append(
@@ -135,14 +126,8 @@ export class Controller {
     );
   }
 
-  #resigned(committed: MetadataSnapshot): void {
-    this.#role = 'following';
-    this.#image = new MetadataImage(this.#options.clusterId);
-    this.#image.apply(committed);
-  }
-
   #request(requestId: number, request: ControllerRequest): void {
-    const reply = this.#role === 'leading' ? this.#handle(request) : notController;
+    const reply = this.#image !== null ? this.#handle(request) : notController;
     this.#effects.push({ type: 'reply', requestId, reply, afterOffset: this.#nextOffset - 1 });
   }
 
@@ -199,7 +184,12 @@ export class Controller {
         errorCode: ErrorCode.INVALID_TOPIC_EXCEPTION,
         errorMessage: nameProblem,
       });
-    if (this.#image.topic(topic.name) !== undefined)
+    if (isReservedTopic(topic.name))
+      return refuseTopic(topic.name, {
+        errorCode: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        errorMessage: `${topic.name} is the cluster's own log and cannot be created as a topic.`,
+      });
+    if (this.image.topic(topic.name) !== undefined)
       return refuseTopic(topic.name, {
         errorCode: ErrorCode.TOPIC_ALREADY_EXISTS,
         errorMessage: `Topic '${topic.name}' already exists.`,
@@ -210,7 +200,7 @@ export class Controller {
         errorCode: ErrorCode.INVALID_TOPIC_EXCEPTION,
         errorMessage: `Topic '${topic.name}' collides with existing topic: ${colliding} ('.' and '_' count as one).`,
       });
-    const plan = planTopic(this.#image, topic, this.#options);
+    const plan = planTopic(this.image, topic, this.#options);
     if (validateOnly) return { ...plan.result, topicId: uuidZero };
     if (plan.records.length > 0) {
       this.#append(plan.records);
@@ -234,7 +224,7 @@ export class Controller {
         errorMessage: 'Topic deletion is disabled (delete.topic.enable=false).',
       };
     const topic =
-      name === null ? this.#image.topicById(topicId ?? uuidZero) : this.#image.topic(name);
+      name === null ? this.image.topicById(topicId ?? uuidZero) : this.image.topic(name);
     if (topic === undefined)
       return name === null
         ? {
@@ -255,7 +245,7 @@ export class Controller {
   }
 
   #allocateProducerIds(request: AllocateProducerIdsRequest): AnyControllerReply {
-    const broker = this.#image.broker(request.brokerId);
+    const broker = this.image.broker(request.brokerId);
     if (broker === undefined)
       return refused(
         ErrorCode.BROKER_ID_NOT_REGISTERED,
@@ -266,7 +256,7 @@ export class Controller {
         ErrorCode.STALE_BROKER_EPOCH,
         `Broker ${request.brokerId} is registered with epoch ${broker.epoch}, not ${request.brokerEpoch}.`,
       );
-    const firstProducerId = this.#image.nextProducerId;
+    const firstProducerId = this.image.nextProducerId;
     const nextProducerId = firstProducerId + producerIdBlockLength;
     assert(Number.isSafeInteger(nextProducerId), `producer ids are used up at ${firstProducerId}`);
     const { brokerId, brokerEpoch } = request;
@@ -276,8 +266,7 @@ export class Controller {
 
   #registerBroker(request: RegisterBrokerRequest): AnyControllerReply {
     const brokerEpoch = this.#nextOffset;
-    for (const records of planRegistration(this.#image, request, brokerEpoch))
-      this.#append(records);
+    for (const records of planRegistration(this.image, request, brokerEpoch)) this.#append(records);
     return { errorCode: 0, result: { brokerEpoch } };
   }
 
@@ -285,7 +274,7 @@ export class Controller {
   #append(records: readonly MetadataRecord[]): void {
     const firstOffset = this.#nextOffset;
     this.#nextOffset += records.length;
-    this.#image.apply({
+    this.image.follow({
       snapshot: false,
       firstOffset,
       lastOffset: this.#nextOffset - 1,

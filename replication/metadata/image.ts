@@ -9,7 +9,7 @@
  * they change and never mutated, so that a holder of an old one sees a consistent old state.
  */
 import assert from 'node:assert/strict';
-import { ChangeCollector, type MetadataChanges } from './changes.ts';
+import { ChangeCollector, type ChangeListener, type MetadataChanges, nobody } from './changes.ts';
 import { brokerOf, changedPartition, partitionOf, registrationOf } from './image_parts.ts';
 import {
   type BrokerEndpoint,
@@ -178,18 +178,50 @@ export class MetadataImage {
    * Asserts that deltas arrive in order and that a snapshot meets an empty image.
    */
   apply(delta: MetadataDelta): MetadataChanges {
+    const collector = new ChangeCollector();
+    this.#apply(delta, collector);
+    return collector.finish();
+  }
+
+  /** As `apply`, for those who need not act on what is different: a replay of a long log is twice as fast. */
+  follow(delta: MetadataDelta): void {
+    this.#apply(delta, nobody);
+  }
+
+  #apply(delta: MetadataDelta, listener: ChangeListener): void {
     assert(
       delta.snapshot ? this.#offset === -1 : delta.lastOffset > this.#offset,
       `metadata delta up to offset ${delta.lastOffset} (snapshot: ${delta.snapshot}) does not follow ${this.#offset}`,
     );
-    const collector = new ChangeCollector();
-    for (const record of delta.records) this.#applyRecord(record, collector);
+    for (const record of delta.records) this.#applyRecord(record, listener);
     if (delta.snapshot) this.#featuresEpoch = delta.featuresEpoch;
     else this.#featuresEpoch = lastFeatureOffset(delta) ?? this.#featuresEpoch;
     this.#offset = delta.lastOffset;
     this.#epoch = delta.epoch;
     this.#leaderId = delta.leaderId;
-    return collector.finish();
+  }
+
+  /** An image that goes its own way from here. Shares what is never mutated, so its cost is that of the topics' maps. */
+  copy(): MetadataImage {
+    const copy = new MetadataImage(this.clusterId);
+    for (const { name, id, partitions } of this.#topicsByName.values()) {
+      const topic = { name, id, partitions: [...partitions] };
+      copy.#topicsByName.set(name, topic);
+      copy.#topicsById.set(id, topic);
+    }
+    for (const [id, broker] of this.#brokers) copy.#brokers.set(id, broker);
+    for (const [name, level] of this.#features) copy.#features.set(name, level);
+    for (const [type, resources] of this.#configs) {
+      const copied = [...resources].map(([name, entries]) => [name, new Map(entries)] as const);
+      copy.#configs.set(type, new Map(copied));
+    }
+    copy.#producerIds = this.#producerIds;
+    copy.#featuresEpoch = this.#featuresEpoch;
+    copy.#offset = this.#offset;
+    copy.#epoch = this.#epoch;
+    copy.#leaderId = this.#leaderId;
+    copy.#partitionCount = this.#partitionCount;
+    return copy;
   }
 
   /** Everything as one delta, for a thread that joins late. `apply` of it to an empty image gives an equal image. */
@@ -218,38 +250,38 @@ export class MetadataImage {
     };
   }
 
-  #applyRecord(record: MetadataRecord, collector: ChangeCollector): void {
+  #applyRecord(record: MetadataRecord, listener: ChangeListener): void {
     switch (record.type) {
       case 'TopicRecord':
-        this.#addTopic(record.name, record.topicId, collector);
+        this.#addTopic(record.name, record.topicId, listener);
         break;
       case 'PartitionRecord':
-        this.#putPartition(record, collector);
+        this.#putPartition(record, listener);
         break;
       case 'PartitionChangeRecord':
-        this.#changePartition(record, collector);
+        this.#changePartition(record, listener);
         break;
       case 'ConfigRecord':
-        this.#setConfig(record, collector);
+        this.#setConfig(record, listener);
         break;
       case 'RemoveTopicRecord':
-        this.#removeTopic(record.topicId, collector);
+        this.#removeTopic(record.topicId, listener);
         break;
       case 'RegisterBrokerRecord':
         this.#brokers.set(record.brokerId, brokerOf(record));
-        collector.brokerChanged(record.brokerId);
+        listener.brokerChanged(record.brokerId);
         break;
       case 'BrokerRegistrationChangeRecord':
-        this.#changeBroker(record, collector);
+        this.#changeBroker(record, listener);
         break;
       case 'UnregisterBrokerRecord':
         this.#brokers.delete(record.brokerId);
-        collector.brokerChanged(record.brokerId);
+        listener.brokerChanged(record.brokerId);
         break;
       case 'FeatureLevelRecord':
         if (record.featureLevel === 0) this.#features.delete(record.name);
         else this.#features.set(record.name, record.featureLevel);
-        collector.featuresChanged();
+        listener.featuresChanged();
         break;
       case 'ProducerIdsRecord':
         this.#producerIds = record;
@@ -260,26 +292,26 @@ export class MetadataImage {
     }
   }
 
-  #addTopic(name: string, id: string, collector: ChangeCollector): void {
+  #addTopic(name: string, id: string, listener: ChangeListener): void {
     assert(!this.#topicsByName.has(name), `metadata log: topic ${name} is created twice`);
     assert(!this.#topicsById.has(id), `metadata log: topic id ${id} is used twice`);
     const topic: MutableTopic = { name, id, partitions: [] };
     this.#topicsByName.set(name, topic);
     this.#topicsById.set(id, topic);
-    collector.topicCreated(topic);
+    listener.topicCreated(topic);
   }
 
-  #putPartition(record: PartitionRecord, collector: ChangeCollector): void {
+  #putPartition(record: PartitionRecord, listener: ChangeListener): void {
     const topic = this.#topicOf(record.topicId, record.type);
     const previous = topic.partitions[record.partitionId];
     topic.partitions[record.partitionId] = partitionOf(record);
     if (previous === undefined) {
       this.#partitionCount += 1;
-      collector.partitionCreated(topic, record.partitionId);
-    } else collector.partitionChanged(topic, previous);
+      listener.partitionCreated(topic, record.partitionId);
+    } else listener.partitionChanged(topic, previous);
   }
 
-  #changePartition(record: PartitionChangeRecord, collector: ChangeCollector): void {
+  #changePartition(record: PartitionChangeRecord, listener: ChangeListener): void {
     const topic = this.#topicOf(record.topicId, record.type);
     const previous = topic.partitions[record.partitionId];
     assert(
@@ -287,16 +319,16 @@ export class MetadataImage {
       `metadata log: change of unknown partition ${topic.name}-${record.partitionId}`,
     );
     topic.partitions[record.partitionId] = changedPartition(previous, record);
-    collector.partitionChanged(topic, previous);
+    listener.partitionChanged(topic, previous);
   }
 
-  #removeTopic(topicId: string, collector: ChangeCollector): void {
+  #removeTopic(topicId: string, listener: ChangeListener): void {
     const topic = this.#topicOf(topicId, 'RemoveTopicRecord');
     this.#topicsByName.delete(topic.name);
     this.#topicsById.delete(topicId);
     this.#partitionCount -= topic.partitions.length;
     this.#configs.get(ConfigResourceType.topic)?.delete(topic.name);
-    collector.topicDeleted(topic);
+    listener.topicDeleted(topic);
   }
 
   #topicOf(topicId: string, recordType: string): MutableTopic {
@@ -305,7 +337,7 @@ export class MetadataImage {
     return topic;
   }
 
-  #setConfig(record: ConfigRecord, collector: ChangeCollector): void {
+  #setConfig(record: ConfigRecord, listener: ChangeListener): void {
     const resources = this.#configs.get(record.resourceType) ?? new Map();
     this.#configs.set(record.resourceType, resources);
     const entries: Map<string, string> = resources.get(record.resourceName) ?? new Map();
@@ -313,10 +345,10 @@ export class MetadataImage {
     else entries.set(record.name, record.value);
     if (entries.size === 0) resources.delete(record.resourceName);
     else resources.set(record.resourceName, entries);
-    collector.configChanged(record.resourceType, record.resourceName);
+    listener.configChanged(record.resourceType, record.resourceName);
   }
 
-  #changeBroker(record: BrokerRegistrationChangeRecord, collector: ChangeCollector): void {
+  #changeBroker(record: BrokerRegistrationChangeRecord, listener: ChangeListener): void {
     const broker = this.#brokers.get(record.brokerId);
     assert(
       broker !== undefined && broker.epoch === record.brokerEpoch,
@@ -328,7 +360,7 @@ export class MetadataImage {
       inControlledShutdown: broker.inControlledShutdown || record.inControlledShutdown > 0,
       logDirs: record.logDirs.length === 0 ? broker.logDirs : record.logDirs,
     });
-    collector.brokerChanged(record.brokerId);
+    listener.brokerChanged(record.brokerId);
   }
 }
 

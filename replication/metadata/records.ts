@@ -142,8 +142,8 @@ export interface NoOpRecord {
 /** A record that another product wrote and that no part here uses (ACLs, quotas, …): kept in the log, not in the image. */
 export interface UnknownRecord {
   readonly type: 'UnknownRecord';
-  readonly apiKey: number;
-  readonly version: number;
+  /** Kafka's name of its kind. */
+  readonly name: string;
 }
 
 export type MetadataRecord =
@@ -185,6 +185,8 @@ export interface MetadataRecordCodec {
   decode(value: Uint8Array): MetadataRecord;
   /** Key and value of a control record. */
   encodeControl(record: QuorumControlRecord): { key: Uint8Array; value: Uint8Array };
+  /** null for a control record that says nothing about the quorum (a snapshot's header or footer). */
+  decodeControl(key: Uint8Array, value: Uint8Array): QuorumControlRecord | null;
 }
 
 /** What one batch of the metadata log changes. Plain data, so that it can be posted to other threads. */

@@ -14,17 +14,21 @@ import {
 export const partitionsPerRequestMax = 10_000;
 
 /** In UTF-16 units; Kafka's controller takes values up to the largest int16. */
-export const configValueLengthMax = 32_767;
+const configValueLengthMax = 32_767;
 
-/** Checks overrides of a topic together; `message` is for people. An empty `errors` accepts them. */
-export type TopicConfigValidator = (entries: readonly ConfigEntry[]) => {
-  readonly errors: readonly { readonly name: string; readonly message: string }[];
+/**
+ * Checks the overrides of a new topic together. `error` says for people why they are refused, or is null; `values` are
+ * the texts to be stored, in their normal form.
+ */
+export type TopicConfigCheck = (configs: readonly ConfigEntry[]) => {
+  readonly error: string | null;
+  readonly values: ReadonlyMap<string, string>;
 };
 
 export interface TopicCreationOptions {
   readonly defaultPartitions: number;
   readonly defaultReplicationFactor: number;
-  readonly validateTopicConfigs: TopicConfigValidator;
+  readonly checkTopicConfigs: TopicConfigCheck;
   readonly random: RandomBelow;
   /** A new id, never all zero. */
   readonly newUuid: () => string;
@@ -47,9 +51,8 @@ export function planTopic(
   topic: NewTopic,
   options: TopicCreationOptions,
 ): TopicPlan {
-  const configProblem = checkConfigs(topic.configs, options.validateTopicConfigs);
-  if (configProblem !== null)
-    return { result: refuseTopic(topic.name, configProblem), records: [] };
+  const configs = checkConfigs(topic.configs, options.checkTopicConfigs);
+  if ('errorCode' in configs) return { result: refuseTopic(topic.name, configs), records: [] };
   const replicas =
     topic.assignments.length > 0
       ? assignedReplicas(image, topic)
@@ -57,7 +60,7 @@ export function planTopic(
   if ('errorCode' in replicas) return { result: refuseTopic(topic.name, replicas), records: [] };
   const topicId = unusedUuid(image, options.newUuid);
   const records: MetadataRecord[] = [{ type: 'TopicRecord', name: topic.name, topicId }];
-  for (const [name, value] of lastValues(topic.configs))
+  for (const [name, value] of configs)
     records.push({
       type: 'ConfigRecord',
       resourceType: ConfigResourceType.topic,
@@ -85,28 +88,19 @@ export function refuseTopic(name: string, problem: Problem): CreateTopicResult {
 
 function checkConfigs(
   configs: readonly ConfigEntry[],
-  validate: TopicConfigValidator,
-): Problem | null {
+  check: TopicConfigCheck,
+): ReadonlyMap<string, string> | Problem {
   for (const { name, value } of configs) {
-    if (value === null)
-      return invalidConfig(`A new topic's configuration needs a value: ${name} has none.`);
+    if (value === null) return invalidConfig(`Null value not supported for topic configs: ${name}`);
     if (value.length > configValueLengthMax)
       return invalidConfig(`The value of ${name} is longer than ${configValueLengthMax}.`);
   }
-  const { errors } = validate(configs);
-  if (errors.length === 0) return null;
-  return invalidConfig(errors.map((error) => error.message).join(' '));
+  const { error, values } = check(configs);
+  return error === null ? values : invalidConfig(error);
 }
 
 function invalidConfig(errorMessage: string): Problem {
   return { errorCode: ErrorCode.INVALID_CONFIG, errorMessage };
-}
-
-/** Where an entry stands twice the last one counts, as in Kafka. */
-function lastValues(configs: readonly ConfigEntry[]): Map<string, string> {
-  const values = new Map<string, string>();
-  for (const { name, value } of configs) if (value !== null) values.set(name, value);
-  return values;
 }
 
 function placedReplicas(

@@ -2,7 +2,7 @@
 import { metadataTopicName } from './records.ts';
 
 /** Leaves room for `-<partition>` and the suffixes of directories within a file name's 255 bytes. */
-export const topicNameLengthMax = 249;
+const topicNameLengthMax = 249;
 
 /** Topics of the brokers' own: clients are told so, and tools leave them out by default. */
 const internalTopics: ReadonlySet<string> = new Set([
@@ -15,6 +15,11 @@ export function isInternalTopic(name: string): boolean {
   return internalTopics.has(name);
 }
 
+/** The cluster's own log has a topic's name, but is none: nobody may create it. */
+export function isReservedTopic(name: string): boolean {
+  return name === metadataTopicName;
+}
+
 /** Why a name is not allowed, for people; null when it is. */
 export function topicNameProblem(name: string): string | null {
   if (name === '') return 'Topic name is invalid: the empty string is not allowed.';
@@ -23,8 +28,6 @@ export function topicNameProblem(name: string): string | null {
     return `Topic name is invalid: its length of ${name.length} is above the limit of ${topicNameLengthMax}.`;
   if (!/^[a-zA-Z0-9._-]+$/.test(name))
     return `Topic name is invalid: '${name}' has a character other than ASCII letters, digits, '.', '_' and '-'.`;
-  if (name === metadataTopicName)
-    return `Topic name is invalid: ${metadataTopicName} is the cluster's own log.`;
   return null;
 }
 

@@ -9,9 +9,12 @@
  * Path of a batch: append → (end of turn) logWritten → (group commit) logFlushed → high watermark.
  */
 import assert from 'node:assert/strict';
-import type { BatchInfo } from '../../engine/batch/batch_info.ts';
+import type { BatchInfo, BatchRules } from '../../engine/batch/rules.ts';
 import { ErrorCode } from '../../engine/error_code.gen.ts';
-import type { AppendResult, PartitionLog } from '../../engine/log/partition_log.ts';
+import type { AppendResult } from '../../engine/log/append_result.ts';
+import type { FlushGroup } from '../../engine/log/flush_group.ts';
+import type { LogConfig } from '../../engine/log/log_config.ts';
+import type { PartitionLog } from '../../engine/log/partition_log.ts';
 
 /** Who appended a batch. Each method is called at most once, with ErrorCode.NONE or the reason. */
 export interface AppendWaiter {
@@ -29,6 +32,8 @@ export interface LeaderOptions {
   readonly partition: number;
   readonly leaderEpoch: number;
   readonly log: PartitionLog;
+  /** Of the log's directory: writes and flushes what is appended. */
+  readonly flushGroup: FlushGroup;
   /** Replicas in sync, this one included. */
   readonly isrSize: number;
   readonly minInsyncReplicas: number;
@@ -44,6 +49,8 @@ export class PartitionLeader {
   leaderEpoch: number;
   isrSize: number;
   minInsyncReplicas: number;
+  /** What `validateProduceBatch` is to demand; the caller sets `nowMs` before each use. */
+  batchRules: BatchRules;
   /** Set when the log's directory failed or the partition is going away: nothing is taken any more. */
   #refusal: ErrorCode = ErrorCode.NONE;
   /** Invariant: logStartOffset <= highWatermark <= log end; never falls while this node leads. */
@@ -52,6 +59,7 @@ export class PartitionLeader {
   #writing: AppendWaiter[] = [];
   /** In order of append; a duplicate of an earlier batch may stand behind a later one and is served with it. */
   #committing: AppendWaiter[] = [];
+  readonly #flushGroup: FlushGroup;
   readonly #onHighWatermark: (leader: PartitionLeader) => void;
 
   constructor(options: LeaderOptions) {
@@ -62,6 +70,8 @@ export class PartitionLeader {
     this.log = options.log;
     this.isrSize = options.isrSize;
     this.minInsyncReplicas = options.minInsyncReplicas;
+    this.batchRules = batchRulesOf(options.log.config);
+    this.#flushGroup = options.flushGroup;
     this.#onHighWatermark = options.onHighWatermark;
     // Recovery has flushed all that it kept, and a lone replica's log is the committed log.
     this.#highWatermark = options.log.logEndOffset;
@@ -75,6 +85,13 @@ export class PartitionLeader {
   /** The offset after the last record that read_committed consumers may read. No transactions exist yet. */
   get lastStableOffset(): number {
     return this.#highWatermark;
+  }
+
+  /** Takes over changed topic settings. */
+  updateConfig(config: LogConfig, minInsyncReplicas: number): void {
+    this.log.updateConfig(config);
+    this.batchRules = batchRulesOf(config);
+    this.minInsyncReplicas = minInsyncReplicas;
   }
 
   /** ErrorCode.NONE while this partition takes requests. */
@@ -114,7 +131,10 @@ export class PartitionLeader {
     const error = this.log.append(buf, start, length, info, this.leaderEpoch, nowMs, result);
     if (error !== ErrorCode.NONE) return error;
     waiter.endOffset = result.lastOffset + 1;
-    if (!result.duplicate) this.#writing.push(waiter);
+    if (!result.duplicate) {
+      this.#writing.push(waiter);
+      this.#flushGroup.markDirty(this.log);
+    }
     if (!allReplicas) return error;
     // The first attempt of a duplicate may still be on its way to the disk: its success is not ours to claim.
     if (waiter.endOffset <= this.#highWatermark) waiter.onCommitted(ErrorCode.NONE);
@@ -180,4 +200,17 @@ export class PartitionLeader {
   #isInLog(waiter: AppendWaiter): boolean {
     return waiter.endOffset <= this.log.logEndOffset;
   }
+}
+
+function batchRulesOf(config: LogConfig): BatchRules {
+  return {
+    maxMessageBytes: config.maxMessageBytes,
+    timestampType: config.messageTimestampType,
+    timestampBeforeMaxMs: config.messageTimestampBeforeMaxMs,
+    timestampAfterMaxMs: config.messageTimestampAfterMaxMs,
+    compacted: config.cleanupPolicy.compact,
+    nowMs: 0,
+    decompressedMaxBytes: config.decompressedMaxBytes,
+    trustProducers: false,
+  };
 }

@@ -9,7 +9,10 @@ import type { MetadataBatch, MetadataRecord } from '../metadata/records.ts';
 export interface QuorumListener {
   /** Batches in log order, each once; during `start` everything that had been committed before. */
   onCommitted(batch: MetadataBatch): void;
-  /** This node leads from now on; the record that it appends next takes `nextOffset`. */
+  /**
+   * This node leads from now on; the record that it appends next takes `nextOffset`. All data records before it have
+   * been reported as committed.
+   */
   onElected(epoch: number, nextOffset: number): void;
   /** This node leads no longer: what it appended and did not see committed may vanish. */
   onResigned(): void;

@@ -1,0 +1,89 @@
+/** The command line of the comparison. */
+import { tmpdir } from 'node:os';
+import { resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+
+export interface Options {
+  brokers: string[];
+  works: string[];
+  /** Counted rounds of each work and process; one more is run first and dropped. */
+  rounds: number;
+  /** How often all brokers are started anew for the whole set of works. */
+  processes: number;
+  serverCpu: number;
+  clientCpu: number;
+  /** Where data directories and payload files go: a real disk. */
+  directory: string;
+  /** File to append raw JSON lines to, or null. */
+  json: string | null;
+  /** No round starts after this many minutes; what is there by then is reported. */
+  minutesMax: number;
+}
+
+export const USAGE = `node bench/compare/main.ts [options]
+  --peer kafka|none      what to compare with (default none)
+  --brokers A,B,…        instead of --peer: millrace, millrace-fsync, NAME=CHECKOUT, kafka, sink
+                         (default millrace, the peer, sink)
+  --works W1,W4,…        W1 W2a W2b W3 W4 W5 W8 W9 W10 (default: all but W9 and W10)
+  --rounds N             counted rounds of each work in each process (default 3)
+  --processes N          processes of each broker; 3 for figures that count (default 1)
+  --server-cpu N         default 0
+  --client-cpu N         default 1
+  --dir DIRECTORY        on the disk under test (default: the system's temporary directory)
+  --json FILE            append raw figures as JSON lines
+  --minutes-max N        start no round after that (default 90)`;
+
+const WORKS = ['W1', 'W2a', 'W2b', 'W3', 'W4', 'W5', 'W8', 'W9', 'W10'];
+const WORKS_DEFAULT = ['W1', 'W2a', 'W2b', 'W3', 'W4', 'W5', 'W8'];
+const PEERS: Record<string, string[]> = { kafka: ['kafka'], none: [] };
+
+/** Parses the arguments behind the script's name. Throws with a text for people on a bad one. */
+export function parseOptions(args: readonly string[]): Options {
+  const string = { type: 'string' } as const;
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      peer: string,
+      brokers: string,
+      works: string,
+      rounds: string,
+      processes: string,
+      'server-cpu': string,
+      'client-cpu': string,
+      dir: string,
+      json: string,
+      'minutes-max': string,
+    },
+  });
+  const peer = PEERS[values.peer ?? 'none'];
+  if (peer === undefined) throw new Error(`--peer ${values.peer}: allowed are kafka and none`);
+  return {
+    brokers: values.brokers?.split(',') ?? ['millrace', ...peer, 'sink'],
+    works: worksOf(values.works),
+    rounds: count('rounds', values.rounds ?? '3', 1),
+    processes: count('processes', values.processes ?? '1', 1),
+    serverCpu: count('server-cpu', values['server-cpu'] ?? '0', 0),
+    clientCpu: count('client-cpu', values['client-cpu'] ?? '1', 0),
+    directory: resolve(values.dir ?? tmpdir()),
+    json: values.json === undefined ? null : resolve(values.json),
+    minutesMax: count('minutes-max', values['minutes-max'] ?? '90', 1),
+  };
+}
+
+function worksOf(text: string | undefined): string[] {
+  const works = text?.split(',') ?? WORKS_DEFAULT;
+  for (const work of works)
+    if (!WORKS.includes(work)) throw new Error(`--works ${work}: allowed are ${WORKS.join(', ')}`);
+  return works;
+}
+
+function count(name: string, text: string, least: number): number {
+  const value = Number(text);
+  if (Number.isInteger(value) && value >= least) return value;
+  throw new Error(`--${name} ${text}: a whole number from ${least} on is needed`);
+}
+
+/** Whether a row such as `W3 of W1` or `W4 one in flight` belongs to one of the works asked for. */
+export function rowWanted(row: string, works: readonly string[]): boolean {
+  return works.includes(row.split(' ')[0] ?? '');
+}

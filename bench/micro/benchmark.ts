@@ -1,0 +1,30 @@
+/** What a suite of the micro benchmarks is made of. */
+import type { CalibrationName } from './calibration.ts';
+
+export interface Benchmark {
+  /** Unique over all suites; the key in the baseline. */
+  readonly name: string;
+  /** What the machine does alike, so that the quotient of both times holds on another machine. */
+  readonly calibration: CalibrationName;
+  /** What one run handles, for the table. */
+  readonly items?: { readonly count: number; readonly of: string };
+  /** One operation. Returns a promise where it waits for something. */
+  readonly run: () => void | Promise<void>;
+}
+
+export interface Suite {
+  readonly benchmarks: readonly Benchmark[];
+  /** Releases files and memory. */
+  readonly close: () => void | Promise<void>;
+}
+
+let sink = 0;
+
+/** Takes a result, so that the compiler cannot leave out the work behind it. */
+export function consume(result: number): void {
+  sink = (sink + result) | 0;
+}
+
+export function consumed(): number {
+  return sink;
+}

@@ -1,0 +1,75 @@
+/**
+ * Work whose speed depends on the machine and on the runtime, never on our code: one kind for code that the JIT
+ * compiles, one for native code that streams through memory, one for the disk.
+ */
+import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
+import { consume } from './benchmark.ts';
+
+export type CalibrationName = 'script' | 'native' | 'disk';
+
+const scriptBytes = new Uint8Array(64 * 1024).map((_, k) => (k * k) >>> 3);
+const nativeBytes = new Uint8Array(256 * 1024).map((_, k) => (k * k) >>> 5);
+const diskPage = new Uint8Array(4096).fill(7);
+
+/** How long one kind of work is repeated, milliseconds, and the fewest repetitions. */
+const calibrationMs = 12;
+const repetitionsMin = 5;
+
+/** Branches and arithmetic over bytes, as decoding is. */
+function runScript(): void {
+  let hash = 0x811c9dc5;
+  let run = 0;
+  for (let k = 0; k < scriptBytes.length; k += 1) {
+    const byte = scriptBytes[k] as number;
+    if (byte > 0x7f) run += byte & 0x7f;
+    else hash = Math.imul(hash ^ (byte + run), 0x01000193);
+  }
+  consume(hash);
+}
+
+function runNative(): void {
+  consume(crc32(nativeBytes));
+}
+
+export class Calibration {
+  readonly #dir = mkdtempSync(join(tmpdir(), 'millrace-bench-'));
+  readonly #fd = openSync(join(this.#dir, 'calibration'), 'w');
+  #position = 0;
+
+  /** Nanoseconds of one repetition, now: the median over some milliseconds. */
+  measure(name: CalibrationName): number {
+    const work =
+      name === 'script' ? runScript : name === 'native' ? runNative : () => this.#runDisk();
+    const samples: number[] = [];
+    const end = performance.now() + calibrationMs;
+    for (let now = performance.now(); now < end || samples.length < repetitionsMin; ) {
+      work();
+      const after = performance.now();
+      samples.push(after - now);
+      now = after;
+    }
+    return median(samples) * 1e6;
+  }
+
+  close(): void {
+    closeSync(this.#fd);
+    rmSync(this.#dir, { recursive: true });
+  }
+
+  /** An append of a page and its flush. */
+  #runDisk(): void {
+    writeSync(this.#fd, diskPage, 0, diskPage.length, this.#position);
+    this.#position += diskPage.length;
+    fdatasyncSync(this.#fd);
+  }
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  if (sorted.length % 2 === 1) return sorted[middle] as number;
+  return ((sorted[middle - 1] as number) + (sorted[middle] as number)) / 2;
+}

@@ -1,0 +1,231 @@
+/**
+ * The writing half of a partition's log: producers' rules, stamping, rolling, and the gathered write with its undo.
+ *
+ * Thread: the partition's shard.
+ */
+import { baseOffsetOf, leaderEpochOf, maxTimestampOf } from '../batch/header.ts';
+import type { BatchInfo } from '../batch/rules.ts';
+import { rewriteTimestamps, stampBatch } from '../batch/stamp.ts';
+import { ErrorCode } from '../error_code.gen.ts';
+import type { DiskError } from '../ports.ts';
+import type { AppendResult } from './append_result.ts';
+import { AppendRound } from './append_round.ts';
+import { asDiskError } from './flush_set.ts';
+import type { LogMarks } from './log_marks.ts';
+import { type LogParts, markSegmentDirty } from './log_parts.ts';
+import { rollSegment, SegmentAge } from './log_rolling.ts';
+import { PendingBatches } from './pending_batches.ts';
+import { incrementSequence, type ProducedBatch } from './producer_entry.ts';
+import { newProducerFields, type ProducerFields, readFields } from './producer_fields.ts';
+import type { Segment } from './segment.ts';
+
+/** Header fields of the batch at hand, for `appendStamped`. */
+const stamped = newProducerFields();
+
+export class LogAppender {
+  readonly #parts: LogParts;
+  readonly #marks: LogMarks;
+  readonly #age: SegmentAge;
+  readonly #pending = new PendingBatches();
+  readonly #round = new AppendRound();
+  /** A write in the middle of the turn failed: appends are refused until the end of the turn reports it. */
+  #turnError: ErrorCode = ErrorCode.NONE;
+  /** Offset behind the last batch that the failed write would have stored. */
+  failedOffset = 0;
+  /** Why there are no more appends, or null. */
+  failure: DiskError | null = null;
+  /** Told once, when `failure` comes about. */
+  onFailure: ((error: DiskError) => void) | null = null;
+  /** No appends: the log is closed or damaged. */
+  isReadOnly: boolean;
+
+  constructor(parts: LogParts, marks: LogMarks, isReadOnly: boolean) {
+    this.#parts = parts;
+    this.#marks = marks;
+    this.#age = new SegmentAge(parts);
+    this.isReadOnly = isReadOnly;
+  }
+
+  get hasPending(): boolean {
+    return this.#pending.count > 0 || this.#turnError !== ErrorCode.NONE;
+  }
+
+  /** See `PartitionLog.append`. */
+  append(
+    buf: Uint8Array,
+    start: number,
+    length: number,
+    info: BatchInfo,
+    leaderEpoch: number,
+    nowMs: number,
+    result: AppendResult,
+  ): ErrorCode {
+    const parts = this.#parts;
+    result.errorMessage = null;
+    if (!this.#takesAppends()) return ErrorCode.KAFKA_STORAGE_ERROR;
+    if (length > parts.config.segmentBytes) return ErrorCode.RECORD_LIST_TOO_LARGE;
+    if (info.producerId >= 0) {
+      const code = parts.producers.check(info);
+      if (code === ErrorCode.DUPLICATE_SEQUENCE_NUMBER) {
+        this.#answerDuplicate(parts.producers.duplicate as ProducedBatch, result);
+        return ErrorCode.NONE;
+      }
+      if (code !== ErrorCode.NONE) {
+        result.errorMessage = this.#explain(info, code);
+        return code;
+      }
+    }
+    const isAppendTime = parts.config.messageTimestampType === 'LogAppendTime';
+    const maxTimestamp = isAppendTime ? BigInt(nowMs) : info.maxTimestamp;
+    const baseOffset = parts.logEndOffset;
+    const lastOffset = baseOffset + info.lastOffsetDelta;
+    const code = this.#makeRoom(length, lastOffset, maxTimestamp, nowMs);
+    if (code !== ErrorCode.NONE) return code;
+    stampBatch(buf, start, baseOffset, leaderEpoch);
+    if (isAppendTime) rewriteTimestamps(buf, start, length, 'LogAppendTime', maxTimestamp);
+    else if (info.rewriteHeader) rewriteTimestamps(buf, start, length, 'CreateTime', maxTimestamp);
+    this.#push(buf, start, length, baseOffset, maxTimestamp, leaderEpoch, info, nowMs);
+    result.baseOffset = baseOffset;
+    result.lastOffset = lastOffset;
+    result.logAppendTimeMs = isAppendTime ? maxTimestamp : -1n;
+    result.logStartOffset = parts.logStartOffset;
+    result.duplicate = false;
+    return ErrorCode.NONE;
+  }
+
+  /** See `PartitionLog.appendStamped`. */
+  appendStamped(buf: Uint8Array, start: number, length: number, nowMs: number): ErrorCode {
+    const parts = this.#parts;
+    if (!this.#takesAppends()) return ErrorCode.KAFKA_STORAGE_ERROR;
+    if (length > parts.config.segmentBytes) return ErrorCode.RECORD_LIST_TOO_LARGE;
+    const baseOffset = baseOffsetOf(buf, start);
+    if (baseOffset < parts.logEndOffset) return ErrorCode.INVALID_RECORD;
+    readFields(buf, start, stamped);
+    const lastOffset = baseOffset + stamped.lastOffsetDelta;
+    const maxTimestamp = maxTimestampOf(buf, start);
+    const code = this.#makeRoom(length, lastOffset, maxTimestamp, nowMs);
+    if (code !== ErrorCode.NONE) return code;
+    const leaderEpoch = leaderEpochOf(buf, start);
+    this.#push(buf, start, length, baseOffset, maxTimestamp, leaderEpoch, stamped, nowMs);
+    return ErrorCode.NONE;
+  }
+
+  #takesAppends(): boolean {
+    return this.failure === null && this.#turnError === ErrorCode.NONE && !this.isReadOnly;
+  }
+
+  #explain(batch: ProducerFields, code: ErrorCode): string {
+    const { producerId, producerEpoch, baseSequence } = batch;
+    const entry = this.#parts.producers.get(producerId);
+    if (code === ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER) {
+      const expected =
+        producerEpoch === entry?.epoch ? incrementSequence(entry.lastSequence, 1) : 0;
+      return `producer ${producerId} sent sequence ${baseSequence} where ${expected} was next`;
+    }
+    if (code === ErrorCode.INVALID_PRODUCER_EPOCH)
+      return `producer ${producerId} has epoch ${producerEpoch}, the log has seen ${entry?.epoch}`;
+    return `producer ${producerId} has a transaction open and sent a batch outside of it`;
+  }
+
+  #answerDuplicate(batch: ProducedBatch, result: AppendResult): void {
+    result.baseOffset = batch.lastOffset - batch.offsetDelta;
+    result.lastOffset = batch.lastOffset;
+    result.logAppendTimeMs = batch.timestamp;
+    result.logStartOffset = this.#parts.logStartOffset;
+    result.duplicate = true;
+  }
+
+  /** Has an active segment that can take the batch. */
+  #makeRoom(length: number, lastOffset: number, maxTimestamp: bigint, nowMs: number): ErrorCode {
+    const parts = this.#parts;
+    try {
+      parts.segments.active.load(parts.config.indexIntervalBytes);
+      if (!this.#age.mustRoll(this.#pending.bytes, length, lastOffset, maxTimestamp, nowMs))
+        return ErrorCode.NONE;
+      if (this.#pending.count > 0) {
+        this.#turnError = this.#writeRound();
+        if (this.#turnError !== ErrorCode.NONE) return this.#turnError;
+      }
+      rollSegment(parts, nowMs);
+      this.#age.restart();
+      return ErrorCode.NONE;
+    } catch (error) {
+      return this.#refuse(error);
+    }
+  }
+
+  #push(
+    buf: Uint8Array,
+    start: number,
+    length: number,
+    baseOffset: number,
+    maxTimestamp: bigint,
+    leaderEpoch: number,
+    fields: ProducerFields,
+    nowMs: number,
+  ): void {
+    const parts = this.#parts;
+    const segment = parts.segments.active;
+    if (this.#pending.count === 0) this.#round.begin(parts);
+    const lastOffset = baseOffset + fields.lastOffsetDelta;
+    const position = segment.size + this.#pending.bytes;
+    segment.index(lastOffset, position, length, maxTimestamp, parts.config.indexIntervalBytes);
+    if (leaderEpoch !== parts.epochs.latestEpoch) parts.epochs.assign(leaderEpoch, baseOffset);
+    if (fields.producerId >= 0) parts.producers.record(fields, baseOffset, maxTimestamp, nowMs);
+    parts.logEndOffset = lastOffset + 1;
+    this.#pending.push(buf, start, length);
+  }
+
+  /** See `PartitionLog.writePending`. */
+  writePending(): ErrorCode {
+    const code = this.#turnError;
+    if (code === ErrorCode.NONE) return this.#writeRound();
+    this.#turnError = ErrorCode.NONE;
+    return code;
+  }
+
+  #writeRound(): ErrorCode {
+    const pending = this.#pending;
+    if (pending.count === 0) return ErrorCode.NONE;
+    const parts = this.#parts;
+    const segment = parts.segments.active;
+    try {
+      pending.writeTo(parts.files.disk, segment.fd, segment.size);
+    } catch (error) {
+      return this.#undoWrite(segment, error);
+    }
+    segment.size += pending.bytes;
+    markSegmentDirty(parts, segment);
+    pending.clear();
+    parts.writtenOffset = parts.logEndOffset;
+    this.#marks.add(parts.writtenOffset, segment, segment.size);
+    return ErrorCode.NONE;
+  }
+
+  #undoWrite(segment: Segment, cause: unknown): ErrorCode {
+    const parts = this.#parts;
+    this.failedOffset = parts.logEndOffset;
+    this.#pending.clear();
+    this.#round.undo(parts);
+    const code = this.#refuse(cause);
+    try {
+      parts.files.disk.truncate(segment.fd, segment.size);
+    } catch (error) {
+      this.#fail(asDiskError(error));
+    }
+    return code;
+  }
+
+  /** A full disk is a passing state; anything else ends the log's life. */
+  #refuse(error: unknown): ErrorCode {
+    const diskError = asDiskError(error);
+    if (!diskError.isFull) this.#fail(diskError);
+    return ErrorCode.KAFKA_STORAGE_ERROR;
+  }
+
+  #fail(error: DiskError): void {
+    if (this.failure !== null) return;
+    this.failure = error;
+    this.onFailure?.(error);
+  }
+}

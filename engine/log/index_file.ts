@@ -1,0 +1,110 @@
+/**
+ * The bytes of an index: entries of one size, in memory in the file's own form, so that loading and storing are one
+ * read and one write. What an entry means is the business of `offset_index.ts` and `time_index.ts`.
+ *
+ * Thread: the partition's shard. Durability: none is needed, an index that is missing, behind or damaged is made again
+ * from the log; `store` puts new entries into the page cache.
+ */
+import type { Disk } from '../ports.ts';
+
+const firstCapacityEntries = 16;
+
+export class IndexFile {
+  readonly entryBytes: number;
+  readonly #disk: Disk;
+  /** Invariant: while `loaded`, entries 0 to `count` - 1 stand here. */
+  bytes: Uint8Array = new Uint8Array(0);
+  count = 0;
+  loaded: boolean = false;
+  /** Entries that the file holds already, in its page cache. Invariant: `stored` <= `count`. */
+  stored = 0;
+  /** The file holds more than `stored` entries (padding, damage, or entries of a tail that was cut). */
+  #fileTooLong: boolean = false;
+  #hasFile: boolean = false;
+
+  constructor(disk: Disk, entryBytes: number) {
+    this.#disk = disk;
+    this.entryBytes = entryBytes;
+  }
+
+  /** Starts an index that has no file yet. */
+  create(): void {
+    this.loaded = true;
+  }
+
+  /** Reads the file. Entries are not judged here: the caller calls `truncate` for those that are no good. */
+  load(path: string): void {
+    const bytes = this.#disk.readFile(path);
+    this.loaded = true;
+    this.#hasFile = bytes !== null;
+    this.bytes = bytes ?? new Uint8Array(0);
+    this.count = Math.floor(this.bytes.length / this.entryBytes);
+    this.stored = this.count;
+    this.#fileTooLong = this.bytes.length !== this.count * this.entryBytes;
+  }
+
+  /** Makes room for one more entry and returns where in `bytes` it goes. */
+  push(): number {
+    const at = this.count * this.entryBytes;
+    if (at + this.entryBytes > this.bytes.length) this.#grow();
+    this.count += 1;
+    return at;
+  }
+
+  /** Drops the entries from number `count` on. */
+  truncate(count: number): void {
+    if (count >= this.count) return;
+    this.count = count;
+    if (this.stored > count) {
+      this.stored = count;
+      this.#fileTooLong = true;
+    }
+  }
+
+  get isStored(): boolean {
+    return this.stored === this.count && !this.#fileTooLong;
+  }
+
+  /**
+   * Brings the file up to date; false when it was. An index without entries has a file too: Kafka's tools expect one.
+   * @throws DiskError; the entries stay in memory and the next call tries again
+   */
+  store(path: string): boolean {
+    if (!this.loaded || (this.isStored && this.#hasFile)) return false;
+    const fd = this.#disk.open(path, true);
+    try {
+      const from = this.stored * this.entryBytes;
+      const to = this.count * this.entryBytes;
+      if (this.#fileTooLong) {
+        this.#disk.truncate(fd, from);
+        this.#fileTooLong = false;
+      }
+      if (to > from) this.#disk.write(fd, this.bytes, from, to - from, from);
+      this.stored = this.count;
+      this.#hasFile = true;
+      return true;
+    } catch (error) {
+      // Part of an entry may stand behind `stored` now.
+      this.#fileTooLong = true;
+      throw error;
+    } finally {
+      this.#disk.close(fd);
+    }
+  }
+
+  /** Forgets what the file holds as well. The caller loads again when it needs it. */
+  release(): void {
+    if (!this.isStored) return;
+    this.bytes = new Uint8Array(0);
+    this.count = 0;
+    this.stored = 0;
+    this.loaded = false;
+  }
+
+  #grow(): void {
+    const capacity = Math.max(firstCapacityEntries, this.count * 2) * this.entryBytes;
+    const grown = new Uint8Array(capacity);
+    grown.set(this.bytes.subarray(0, this.count * this.entryBytes));
+    this.bytes = grown;
+  }
+}

@@ -1,0 +1,94 @@
+/**
+ * What of a log waits for a flush, and what the flush under way covers. At most one flush of a log at a time; the
+ * FlushGroup calls begin, then end or abandon.
+ */
+import type { FlushSet } from './flush_set.ts';
+import type { LogParts } from './log_parts.ts';
+import { parentOf } from './partition_directory.ts';
+import type { Segment } from './segment.ts';
+
+/** Durability 'os': write-back begins after so many bytes, so that dirty pages never pile up. */
+const writeBackBytes = 4 * 1024 * 1024;
+
+export class LogFlushState {
+  readonly #parts: LogParts;
+  readonly #flushing: Segment[] = [];
+  #target = 0;
+  #writeBackSegment: Segment | null = null;
+  #writeBackPosition = 0;
+  /** The log stands on the FlushGroup's list of logs to flush. */
+  isQueued: boolean = false;
+  /** On the FlushGroup's clock: when the oldest unflushed write happened; with durability 'os' alone. */
+  firstWriteMs = -1;
+  /** The flushed offset that the checkpoint under way will make the recovery point. */
+  checkpointOffset: number;
+
+  constructor(parts: LogParts) {
+    this.#parts = parts;
+    this.checkpointOffset = parts.recoveryPoint;
+  }
+
+  /** Something is written that no flush has begun to cover. */
+  get isNeeded(): boolean {
+    const parts = this.#parts;
+    return (
+      parts.dirtySegments.length > 0 ||
+      parts.isDirectoryDirty ||
+      parts.isParentDirty ||
+      (this.#flushing.length === 0 && parts.flushedOffset < parts.writtenOffset)
+    );
+  }
+
+  /** Adds what has to be flushed so that everything written by now is safe. */
+  begin(set: FlushSet): void {
+    const parts = this.#parts;
+    this.#target = parts.writtenOffset;
+    this.firstWriteMs = -1;
+    for (const segment of parts.dirtySegments) {
+      segment.isDirty = false;
+      segment.pin();
+      this.#flushing.push(segment);
+      set.addFile(segment.fd);
+    }
+    parts.dirtySegments.length = 0;
+    const { dir } = parts.files;
+    if (parts.isDirectoryDirty) set.addDirectory(dir);
+    if (parts.isParentDirty) set.addDirectory(parentOf(dir));
+    parts.isDirectoryDirty = false;
+    parts.isParentDirty = false;
+  }
+
+  /** Asks for write-back of what was written since the last time, once it is worth it. */
+  startWriteBack(): void {
+    const { segments, files } = this.#parts;
+    const { active } = segments;
+    if (this.#writeBackSegment !== active) {
+      this.#writeBackSegment = active;
+      this.#writeBackPosition = 0;
+    }
+    const length = active.size - this.#writeBackPosition;
+    if (length < writeBackBytes) return;
+    files.disk.startWriteBack(active.fd, this.#writeBackPosition, length);
+    this.#writeBackPosition = active.size;
+  }
+
+  /** The flush has ended well. Returns the new flushed offset. */
+  end(): number {
+    const parts = this.#parts;
+    this.#unpin();
+    // A truncation meanwhile may have taken back some of it.
+    const target = Math.min(this.#target, parts.writtenOffset);
+    if (target > parts.flushedOffset) parts.flushedOffset = target;
+    return parts.flushedOffset;
+  }
+
+  /** The flush has failed: its pages may be clean now and lost all the same. */
+  abandon(): void {
+    this.#unpin();
+  }
+
+  #unpin(): void {
+    for (const segment of this.#flushing) segment.unpin();
+    this.#flushing.length = 0;
+  }
+}

@@ -1,0 +1,148 @@
+/**
+ * Opens what is in a partition's directory: few system calls for each partition, and after an unclean stop a scan of
+ * what lies past the recovery point. See `recovery.ts` for what is done about damage.
+ */
+import type { Clock, Disk, Random } from '../ports.ts';
+import { EpochCache } from './epoch_cache.ts';
+import { leaderEpochFile, offsetInFileName, partitionMetadataFile } from './file_names.ts';
+import type { LogConfig } from './log_config.ts';
+import { formatPartitionMetadata, type LogParts } from './log_parts.ts';
+import { restoreProducers } from './producer_recovery.ts';
+import { ProducerState } from './producer_state.ts';
+import { newRecoveryReport, type RecoveryReport, recoverSegments, scanEpochs } from './recovery.ts';
+import { Segment } from './segment.ts';
+import type { SegmentCache } from './segment_cache.ts';
+import { SegmentList } from './segment_list.ts';
+import { finishSwaps } from './swap_files.ts';
+
+export type { DamagedRange, RecoveryReport } from './recovery.ts';
+
+export interface LogOptions {
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** The thread's, shared by its logs. */
+  readonly cache: SegmentCache;
+  /** The partition's directory, without a slash at the end. */
+  readonly dir: string;
+  readonly topic: string;
+  readonly partition: number;
+  /** As in Kafka's `partition.metadata`: 22 characters. */
+  readonly topicId: string;
+  readonly config: LogConfig;
+  /** From the log directory's checkpoints; 0 when they have no entry. */
+  readonly recoveryPoint: number;
+  readonly logStartOffset: number;
+  /** The log directory was closed as it should be: nothing lies past the recovery point. */
+  readonly cleanShutdown: boolean;
+  /**
+   * The machine may have lost power since the log was open: unflushed pages may be missing before ones that are there.
+   * When false, what was written is in the files as it was written.
+   */
+  readonly afterPowerLoss: boolean;
+  /** A flush failed before the stop: what lies past the recovery point is read from the device, not from the cache. */
+  readonly dropCache: boolean;
+  /** There is no other copy to repair from: a damaged range is moved into a file of its own, and the log goes on. */
+  readonly setAsideDamage: boolean;
+}
+
+/** @throws DiskError */
+export function openLogParts(options: LogOptions): { parts: LogParts; recovery: RecoveryReport } {
+  const parts = emptyParts(options);
+  const recovery = newRecoveryReport();
+  const names = options.disk.list(options.dir);
+  if (names === null) {
+    createDirectory(parts, options);
+    recovery.isNew = true;
+  } else {
+    openDirectory(parts, options, names, recovery);
+  }
+  return { parts, recovery };
+}
+
+function emptyParts(options: LogOptions): LogParts {
+  return {
+    files: { disk: options.disk, cache: options.cache, dir: options.dir },
+    clock: options.clock,
+    random: options.random,
+    topic: options.topic,
+    partition: options.partition,
+    config: options.config,
+    segments: new SegmentList(),
+    producers: new ProducerState(),
+    epochs: new EpochCache(),
+    logStartOffset: options.logStartOffset,
+    logEndOffset: options.logStartOffset,
+    writtenOffset: options.logStartOffset,
+    flushedOffset: options.logStartOffset,
+    recoveryPoint: options.logStartOffset,
+    snapshotOffset: -1,
+    snapshotOffsets: [],
+    dirtySegments: [],
+    isDirectoryDirty: false,
+    isParentDirty: false,
+  };
+}
+
+/** Nothing is flushed here: the first flush that counts covers the new names as well. */
+function createDirectory(parts: LogParts, options: LogOptions): void {
+  options.disk.mkdir(options.dir);
+  parts.isParentDirty = true;
+  writeMetadata(parts, options);
+  createSegment(parts);
+}
+
+function writeMetadata(parts: LogParts, options: LogOptions): void {
+  options.disk.writeFile(
+    `${options.dir}/${partitionMetadataFile}`,
+    formatPartitionMetadata(options.topicId),
+  );
+  parts.isDirectoryDirty = true;
+}
+
+function createSegment(parts: LogParts): void {
+  const segment = new Segment(parts.files, parts.logEndOffset, 0);
+  segment.create(parts.clock.wallMs());
+  parts.segments.push(segment);
+  parts.isDirectoryDirty = true;
+}
+
+function openDirectory(
+  parts: LogParts,
+  options: LogOptions,
+  found: readonly string[],
+  recovery: RecoveryReport,
+): void {
+  const names = finishSwaps(parts, found);
+  const bases: number[] = [];
+  let hasEpochs = false;
+  let hasMetadata = false;
+  for (const name of names) {
+    const base = offsetInFileName(name, '.log');
+    const snapshot = base < 0 ? offsetInFileName(name, '.snapshot') : -1;
+    if (base >= 0) bases.push(base);
+    else if (snapshot >= 0) parts.snapshotOffsets.push(snapshot);
+    else if (name === leaderEpochFile) hasEpochs = true;
+    else if (name === partitionMetadataFile) hasMetadata = true;
+  }
+  bases.sort((a, b) => a - b);
+  parts.snapshotOffsets.sort((a, b) => a - b);
+  for (const base of bases) parts.segments.push(new Segment(parts.files, base, -1));
+  if (!hasMetadata) writeMetadata(parts, options);
+  if (bases.length === 0) {
+    createSegment(parts);
+    return;
+  }
+  parts.logStartOffset = Math.max(options.logStartOffset, parts.segments.first.baseOffset);
+  const isEpochsKnown = hasEpochs && loadEpochs(parts);
+  recoverSegments(parts, options, recovery);
+  if (!isEpochsKnown && options.recoveryPoint > parts.logStartOffset) scanEpochs(parts);
+  parts.epochs.truncateFromEnd(parts.logEndOffset);
+  restoreProducers(parts);
+}
+
+function loadEpochs(parts: LogParts): boolean {
+  const { disk, dir } = parts.files;
+  const bytes = disk.readFile(`${dir}/${leaderEpochFile}`);
+  return bytes !== null && parts.epochs.load(bytes);
+}

@@ -1,0 +1,206 @@
+/**
+ * Finds what a fetch or a look-up asks for, and answers with places in files, not with bytes.
+ *
+ * Thread: the partition's shard. Fetches that follow one another, and the end of the log, are found by `marks` (batch
+ * boundaries seen lately) without index or scan; anything else by index and a scan over a few headers.
+ */
+import { batchHeaderBytes, leaderEpochOf, maxTimestampOf } from '../batch/header.ts';
+import { findRecordByTimestamp } from '../batch/records.ts';
+import { ErrorCode } from '../error_code.gen.ts';
+import { BatchScanner, Scan } from './batch_scanner.ts';
+import { LogMarks } from './log_marks.ts';
+import type { LogParts } from './log_parts.ts';
+import type { LogSlice } from './log_slice.ts';
+import type { Segment } from './segment.ts';
+
+export interface TimestampOffset {
+  readonly offset: number;
+  readonly timestamp: bigint;
+  readonly leaderEpoch: number;
+}
+
+/** Thrown inside when a file holds no batch where the indexes or offsets say that there is one. */
+class DamagedLogError extends Error {}
+
+export class LogReader {
+  readonly #parts: LogParts;
+  readonly marks: LogMarks = new LogMarks();
+
+  constructor(parts: LogParts) {
+    this.#parts = parts;
+  }
+
+  /** See `PartitionLog.read`. */
+  read(
+    offset: number,
+    maxBytes: number,
+    upToOffset: number,
+    minOneBatch: boolean,
+  ): LogSlice | ErrorCode {
+    const parts = this.#parts;
+    if (offset < parts.logStartOffset || offset > parts.logEndOffset)
+      return ErrorCode.OFFSET_OUT_OF_RANGE;
+    if (offset >= upToOffset) return ErrorCode.NONE;
+    try {
+      return this.#readFrom(offset, maxBytes, upToOffset, minOneBatch);
+    } catch (error) {
+      return error instanceof DamagedLogError
+        ? ErrorCode.CORRUPT_MESSAGE
+        : ErrorCode.KAFKA_STORAGE_ERROR;
+    }
+  }
+
+  #readFrom(
+    offset: number,
+    maxBytes: number,
+    upToOffset: number,
+    minOneBatch: boolean,
+  ): LogSlice | ErrorCode {
+    const { segments } = this.#parts;
+    let number = segments.floor(offset);
+    let segment = segments.at(number) as Segment;
+    let position = this.#positionOf(segment, offset);
+    // Offsets may be missing at a segment's end: what follows is in the next one.
+    while (position >= segment.size && number + 1 < segments.count) {
+      number += 1;
+      segment = segments.at(number) as Segment;
+      position = 0;
+    }
+    const end = this.#endIn(segment, number, upToOffset);
+    let length = end - position;
+    if (length <= 0) return ErrorCode.NONE;
+    if (length > maxBytes) length = this.#cut(segment, position, end, maxBytes, minOneBatch);
+    else this.marks.add(upToOffset, segment, end);
+    if (length === 0) return ErrorCode.NONE;
+    return { segment, fd: segment.fd, position, length, startOffset: offset };
+  }
+
+  /** Where the part of the segment ends that lies below `upToOffset`. */
+  #endIn(segment: Segment, number: number, upToOffset: number): number {
+    const next = this.#parts.segments.at(number + 1);
+    if (next !== undefined && next.baseOffset <= upToOffset) return segment.size;
+    return this.#positionOf(segment, upToOffset);
+  }
+
+  /** Position of the batch that holds `offset` or, when none does, of the first one after it. */
+  #positionOf(segment: Segment, offset: number): number {
+    if (offset <= segment.baseOffset) return 0;
+    const marked = this.marks.find(offset, segment);
+    if (marked >= 0) return marked;
+    segment.load(this.#parts.config.indexIntervalBytes);
+    const entry = segment.offsets.floorByOffset(offset);
+    const scanner = this.#scan(segment, entry);
+    while (this.#advance(scanner)) {
+      if (scanner.lastOffset >= offset) return scanner.position;
+    }
+    return segment.size;
+  }
+
+  /** The most bytes of whole batches from `position` on that fit into `maxBytes`. */
+  #cut(
+    segment: Segment,
+    position: number,
+    end: number,
+    maxBytes: number,
+    minOneBatch: boolean,
+  ): number {
+    segment.load(this.#parts.config.indexIntervalBytes);
+    const entry = segment.offsets.floorByPosition(position + maxBytes);
+    const isUseful = entry >= 0 && segment.offsets.positionAt(entry) > position;
+    const { disk } = this.#parts.files;
+    const from = isUseful ? segment.offsets.positionAt(entry) : position;
+    const scanner = new BatchScanner(disk, segment.fd, from, end, segment.baseOffset, false);
+    let lastEnd = from;
+    while (this.#advance(scanner)) {
+      const isFirst = lastEnd === position;
+      if (scanner.nextPosition - position > maxBytes && !(isFirst && minOneBatch)) {
+        this.marks.add(scanner.baseOffset, segment, lastEnd);
+        return lastEnd - position;
+      }
+      lastEnd = scanner.nextPosition;
+      if (lastEnd - position >= maxBytes) break;
+    }
+    this.marks.add(scanner.lastOffset + 1, segment, lastEnd);
+    return lastEnd - position;
+  }
+
+  #scan(segment: Segment, entry: number): BatchScanner {
+    const position = entry < 0 ? 0 : segment.offsets.positionAt(entry);
+    const { disk } = this.#parts.files;
+    return new BatchScanner(disk, segment.fd, position, segment.size, segment.baseOffset, false);
+  }
+
+  /** The next batch, or false at the end. */
+  #advance(scanner: BatchScanner): boolean {
+    const found = scanner.next();
+    if (found === Scan.bad) throw new DamagedLogError(scanner.problem);
+    return found === Scan.batch;
+  }
+
+  /** See `PartitionLog.offsetForTimestamp`. */
+  offsetForTimestamp(timestamp: bigint): TimestampOffset | null {
+    const { segments, config, logStartOffset } = this.#parts;
+    const first = Math.max(0, segments.floor(logStartOffset));
+    for (let number = first; number < segments.count; number += 1) {
+      const segment = segments.at(number) as Segment;
+      if (segment.size === 0) continue;
+      segment.load(config.indexIntervalBytes);
+      if (segment.maxTimestamp < timestamp) continue;
+      const found = this.#findInSegment(segment, timestamp, logStartOffset);
+      if (found !== null) return found;
+    }
+    return null;
+  }
+
+  /** See `PartitionLog.offsetOfMaxTimestamp`. */
+  offsetOfMaxTimestamp(): TimestampOffset | null {
+    const { segments, config } = this.#parts;
+    let best: Segment | null = null;
+    for (const segment of segments) {
+      if (segment.size === 0) continue;
+      segment.load(config.indexIntervalBytes);
+      if (best === null || segment.maxTimestamp > best.maxTimestamp) best = segment;
+    }
+    if (best === null || best.maxTimestamp < 0n) return null;
+    return this.#findInSegment(best, best.maxTimestamp, this.#parts.logStartOffset);
+  }
+
+  /** The first record at or after `timestamp` in the segment, not before `fromOffset`. */
+  #findInSegment(segment: Segment, timestamp: bigint, fromOffset: number): TimestampOffset | null {
+    const timeEntry = segment.times.floorByTimestamp(timestamp);
+    const offset = timeEntry < 0 ? segment.baseOffset : segment.times.offsetAt(timeEntry);
+    const entry = segment.offsets.floorByOffset(Math.max(offset, fromOffset));
+    const scanner = this.#scan(segment, entry);
+    while (this.#advance(scanner)) {
+      if (scanner.lastOffset < fromOffset) continue;
+      if (maxTimestampOf(scanner.buffer, scanner.headerAt) < timestamp) continue;
+      const found = this.#findInBatch(segment, scanner, timestamp, fromOffset);
+      if (found !== null) return found;
+    }
+    return null;
+  }
+
+  #findInBatch(
+    segment: Segment,
+    scanner: BatchScanner,
+    timestamp: bigint,
+    fromOffset: number,
+  ): TimestampOffset | null {
+    const { baseOffset } = scanner;
+    const leaderEpoch = leaderEpochOf(scanner.buffer, scanner.headerAt);
+    const batch = new Uint8Array(scanner.size);
+    const { disk } = this.#parts.files;
+    const count = disk.read(segment.fd, batch, 0, batch.length, scanner.position);
+    if (count < batchHeaderBytes || count < batch.length)
+      throw new DamagedLogError('the batch is cut short');
+    const record = findRecordByTimestamp(
+      batch,
+      0,
+      timestamp,
+      Math.max(0, fromOffset - baseOffset),
+      this.#parts.config.decompressedMaxBytes,
+    );
+    if (record === null) return null;
+    return { offset: baseOffset + record.offsetDelta, timestamp: record.timestamp, leaderEpoch };
+  }
+}

@@ -1,0 +1,334 @@
+/**
+ * The log of one partition: appends, the write at the end of the turn, and what is known to be on stable storage.
+ *
+ * Thread: the partition's shard, which is its only writer and reader; no call may interleave with another.
+ * Durability: an appended batch is in memory only until `writePending`, in the page cache until a flush that began
+ * after that has ended (`FlushGroup` sees to both), and on stable storage below `flushedOffset`.
+ *
+ * Invariant: flushedOffset <= writtenOffset <= logEndOffset, and logStartOffset <= logEndOffset.
+ */
+import type { BatchInfo } from '../batch/rules.ts';
+import { ErrorCode } from '../error_code.gen.ts';
+import { DiskError } from '../ports.ts';
+import type { AppendResult } from './append_result.ts';
+import { LogAppender } from './appender.ts';
+import type { EpochCache, EpochEndOffset } from './epoch_cache.ts';
+import { FlushSet } from './flush_set.ts';
+import type { LogConfig } from './log_config.ts';
+import { LogFlushState } from './log_flush_state.ts';
+import { type LogOptions, openLogParts, type RecoveryReport } from './log_opening.ts';
+import type { LogParts } from './log_parts.ts';
+import { LogReader, type TimestampOffset } from './log_reader.ts';
+import type { LogSlice } from './log_slice.ts';
+import { commitEpochs, storeState } from './log_state_store.ts';
+import { deletedDirectory } from './partition_directory.ts';
+import type { ProducerState } from './producer_state.ts';
+
+export class PartitionLog {
+  readonly topic: string;
+  readonly partition: number;
+  readonly topicId: string;
+  /** What opening found and did. */
+  readonly recovery: RecoveryReport;
+  readonly #parts: LogParts;
+  readonly #reader: LogReader;
+  readonly #appender: LogAppender;
+  #isClosed: boolean = false;
+  /** First offset of a damaged range; reads end there. */
+  readonly #damageOffset: number;
+
+  /** For the FlushGroup alone: the log stands on its list of logs to write. */
+  isQueued: boolean = false;
+  /** For the FlushGroup alone: up to where the owner has been told. */
+  reportedOffset: number;
+  /** For the FlushGroup alone: what is dirty and what is being flushed. */
+  readonly flush: LogFlushState;
+
+  /**
+   * Opens the log in a directory, or makes one where there is none. After an unclean stop it reads what lies past the
+   * recovery point, cuts a torn tail, and leaves `needsFlush` true when what it kept must be flushed before it counts
+   * (`FlushGroup.adopt` does that).
+   * @throws DiskError
+   */
+  static open(options: LogOptions): PartitionLog {
+    const { parts, recovery } = openLogParts(options);
+    return new PartitionLog(options, parts, recovery);
+  }
+
+  private constructor(options: LogOptions, parts: LogParts, recovery: RecoveryReport) {
+    this.topic = options.topic;
+    this.partition = options.partition;
+    this.topicId = options.topicId;
+    this.recovery = recovery;
+    this.#parts = parts;
+    this.#reader = new LogReader(parts);
+    this.flush = new LogFlushState(parts);
+    this.#damageOffset = recovery.damage[0]?.fromOffset ?? Number.POSITIVE_INFINITY;
+    this.#appender = new LogAppender(parts, this.#reader.marks, this.isDamaged);
+    this.reportedOffset = parts.logEndOffset;
+  }
+
+  get dir(): string {
+    return this.#parts.files.dir;
+  }
+
+  get config(): LogConfig {
+    return this.#parts.config;
+  }
+
+  updateConfig(config: LogConfig): void {
+    this.#parts.config = config;
+  }
+
+  get logStartOffset(): number {
+    return this.#parts.logStartOffset;
+  }
+
+  /** Offset of the next batch, those included that wait for the end of the turn. */
+  get logEndOffset(): number {
+    return this.#parts.logEndOffset;
+  }
+
+  /** Below it, every batch is in the file (page cache). */
+  get writtenOffset(): number {
+    return this.#parts.writtenOffset;
+  }
+
+  /** Below it, every batch is on stable storage. */
+  get flushedOffset(): number {
+    return this.#parts.flushedOffset;
+  }
+
+  /** What belongs into `recovery-point-offset-checkpoint`: grows with the checkpoints. */
+  get recoveryPoint(): number {
+    return this.#parts.recoveryPoint;
+  }
+
+  get epochs(): EpochCache {
+    return this.#parts.epochs;
+  }
+
+  get producers(): ProducerState {
+    return this.#parts.producers;
+  }
+
+  /** Bytes in the segments' files. */
+  get size(): number {
+    let bytes = 0;
+    for (const segment of this.#parts.segments) bytes += segment.size;
+    return bytes;
+  }
+
+  get segmentCount(): number {
+    return this.#parts.segments.count;
+  }
+
+  /** Why the log takes no more appends, or null. */
+  get failure(): DiskError | null {
+    return this.#appender.failure;
+  }
+
+  /** A damaged range lies in the log: it is readable below it, and takes no appends until it is repaired or set aside. */
+  get isDamaged(): boolean {
+    return this.#damageOffset !== Number.POSITIVE_INFINITY;
+  }
+
+  /**
+   * Appends a batch that has been validated, as the partition's leader: checks the producer's epoch and sequence,
+   * stamps base offset, leader epoch and timestamps into `buf` in place, and keeps a view of it until the write at the
+   * end of the turn: the memory must stay as it is until then. The caller marks the log dirty at its FlushGroup.
+   *
+   * @param length size of the batch in bytes, which begins at `start`
+   * @param nowMs wall clock
+   * @param result filled in when the answer is NONE; otherwise its `errorMessage` may say more
+   * @returns NONE (also for a duplicate of one of the producer's last five batches: `result.duplicate`);
+   *   INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE; RECORD_LIST_TOO_LARGE for more than a
+   *   segment holds; KAFKA_STORAGE_ERROR when the disk is full or broken or the log is damaged
+   */
+  append(
+    buf: Uint8Array,
+    start: number,
+    length: number,
+    info: BatchInfo,
+    leaderEpoch: number,
+    nowMs: number,
+    result: AppendResult,
+  ): ErrorCode {
+    return this.#appender.append(buf, start, length, info, leaderEpoch, nowMs, result);
+  }
+
+  /**
+   * Appends a batch that carries its base offset and leader epoch already: a follower's copy, or the metadata log's own.
+   * It may begin past the log's end (the leader's log was compacted), not before it. Memory as with `append`.
+   * @returns NONE; INVALID_RECORD for an offset before the log's end; RECORD_LIST_TOO_LARGE; KAFKA_STORAGE_ERROR
+   */
+  appendStamped(buf: Uint8Array, start: number, length: number, nowMs: number): ErrorCode {
+    return this.#appender.appendStamped(buf, start, length, nowMs);
+  }
+
+  /** Offset behind the last batch that the failed write would have stored. */
+  get failedOffset(): number {
+    return this.#appender.failedOffset;
+  }
+
+  get hasPending(): boolean {
+    return this.#appender.hasPending;
+  }
+
+  /**
+   * Writes what was appended since the last call with one write. On failure nothing of it is left, in the file or in
+   * memory: offsets `writtenOffset` to `failedOffset` were not appended, and the next append gets them again.
+   *
+   * @returns NONE or KAFKA_STORAGE_ERROR (retriable); `failure` is not null when the disk is broken and not just full
+   */
+  writePending(): ErrorCode {
+    return this.#appender.writePending();
+  }
+
+  /** For the FlushGroup: calls `report` when an append or write finds the disk broken (not when it is full). */
+  watchFailure(report: (error: DiskError) => void): void {
+    this.#appender.onFailure = report;
+  }
+
+  /** For the FlushGroup: no appends from now on, because the directory is offline. */
+  fail(error: DiskError): void {
+    this.#appender.failure ??= error;
+  }
+
+  /**
+   * Where the batches are that a fetch from `offset` gets: whole ones, beginning with the one that holds `offset` (or
+   * the first after it), none past `upToOffset`, at most `maxBytes`; of the first one all of it however large it is,
+   * if `minOneBatch` says so. All in one segment, so a longer answer takes more calls.
+   *
+   * Pin `segment` before the thread does anything else, and unpin it when the bytes are sent.
+   * @returns NONE when there is nothing to read; OFFSET_OUT_OF_RANGE; CORRUPT_MESSAGE or KAFKA_STORAGE_ERROR when the
+   *   file is damaged there or cannot be read
+   */
+  read(
+    offset: number,
+    maxBytes: number,
+    upToOffset: number,
+    minOneBatch: boolean,
+  ): LogSlice | ErrorCode {
+    const limit = Math.min(upToOffset, this.#parts.writtenOffset, this.#damageOffset);
+    if (offset >= this.#damageOffset && offset < upToOffset) return ErrorCode.CORRUPT_MESSAGE;
+    return this.#reader.read(offset, maxBytes, limit, minOneBatch);
+  }
+
+  /**
+   * The first record at or after `timestamp` (ms) with its own timestamp, or null: ListOffsets by time. Looks at what is
+   * written; the caller compares with the high watermark. Decompresses a batch when it has to.
+   * @throws DiskError, or an error of the batch decoder, when the file cannot be read
+   */
+  offsetForTimestamp(timestamp: bigint): TimestampOffset | null {
+    return this.#reader.offsetForTimestamp(timestamp);
+  }
+
+  /** The first record with the largest timestamp of all, or null when no record has one (ListOffsets -3, KIP-734). */
+  offsetOfMaxTimestamp(): TimestampOffset | null {
+    return this.#reader.offsetOfMaxTimestamp();
+  }
+
+  /** A copy of what a slice names: for readers that look inside (the metadata log, tests). @throws DiskError */
+  copy(slice: LogSlice): Uint8Array {
+    const bytes = new Uint8Array(slice.length);
+    const count = this.#parts.files.disk.read(slice.fd, bytes, 0, slice.length, slice.position);
+    return count === slice.length ? bytes : bytes.subarray(0, count);
+  }
+
+  /** Where a leader epoch ends, as OffsetForLeaderEpoch answers it (KIP-101, KIP-279). */
+  endOffsetForEpoch(epoch: number): EpochEndOffset {
+    return this.#parts.epochs.endOffsetFor(epoch, this.#parts.logEndOffset);
+  }
+
+  /** The leader epoch that wrote `offset`, -1 when that is not known. */
+  epochAt(offset: number): number {
+    return this.#parts.epochs.epochFor(offset);
+  }
+
+  /** Forgets producers whose last append is producer.id.expiration.ms ago. Call now and then. */
+  expireProducers(nowMs: number): void {
+    this.#parts.producers.expire(nowMs, this.#parts.config.producerIdExpirationMs);
+  }
+
+  /**
+   * Puts into files what is only in memory: index entries, the producers' snapshot, leader epochs. For
+   * `FlushGroup.checkpoint`, which flushes the files and then calls `endCheckpoint`.
+   * @throws DiskError
+   */
+  beginCheckpoint(set: FlushSet): void {
+    this.flush.checkpointOffset = this.#parts.flushedOffset;
+    storeState(this.#parts, set, this.hasPending, false);
+  }
+
+  /** The files of `beginCheckpoint` are on stable storage: those that replace others get their names. */
+  commitCheckpoint(names: FlushSet): void {
+    if (commitEpochs(this.#parts)) names.addDirectory(this.dir);
+  }
+
+  /** And now the names are, too. */
+  endCheckpoint(): void {
+    this.#parts.recoveryPoint = this.flush.checkpointOffset;
+  }
+
+  /**
+   * Writes what is pending and everything that a clean start needs, and waits until it is on stable storage. Then
+   * closes the files that nobody has pinned. `FlushGroup.close` does it for all logs with one flush.
+   * @throws DiskError
+   */
+  close(): void {
+    if (this.#isClosed) return;
+    const code = this.writePending();
+    const set = new FlushSet();
+    if (code === ErrorCode.NONE && this.#appender.failure === null) {
+      this.prepareClose(set);
+      set.flushSync(this.#parts.files.disk);
+      const names = new FlushSet();
+      this.commitCheckpoint(names);
+      names.flushSync(this.#parts.files.disk);
+      this.finishClose();
+    }
+    this.closeFiles();
+  }
+
+  /** First half of `close`, for the FlushGroup. */
+  prepareClose(set: FlushSet): void {
+    this.flush.begin(set);
+    storeState(this.#parts, set, false, true);
+  }
+
+  /** Second half: everything is on stable storage. */
+  finishClose(): void {
+    this.flush.end();
+    this.#parts.recoveryPoint = this.#parts.flushedOffset;
+  }
+
+  closeFiles(): void {
+    this.#isClosed = true;
+    this.#appender.isReadOnly = true;
+    for (const segment of this.#parts.segments) {
+      this.#parts.files.cache.forget(segment);
+      segment.isActive = false;
+      segment.close();
+    }
+  }
+
+  /**
+   * Takes the partition's directory out of the log directory by renaming it to Kafka's `<topic>-<partition>.<id>-delete`;
+   * what is pinned can still be read. The caller has it removed later (`LogDirectory.removeDeleted`).
+   * @returns the new path
+   * @throws DiskError
+   */
+  delete(): string {
+    this.#appender.failure ??= new DiskError(
+      'ENOENT',
+      `${this.topic}-${this.partition} is deleted`,
+    );
+    const { files, random } = this.#parts;
+    const path = deletedDirectory(files.dir, random);
+    files.disk.rename(files.dir, path);
+    files.dir = path;
+    this.closeFiles();
+    return path;
+  }
+}

@@ -1,0 +1,235 @@
+/**
+ * One segment of a partition's log: the file with the batches, its two indexes, and who is still reading it.
+ *
+ * Thread: the partition's shard. `size` counts what the page cache holds; what is on stable storage is the log's
+ * business. Descriptor and indexes are opened on first use; the thread's `SegmentCache` lets go of those of segments
+ * that nobody writes to.
+ */
+import { maxTimestampOf } from '../batch/header.ts';
+import type { Disk } from '../ports.ts';
+import { BatchScanner, Scan } from './batch_scanner.ts';
+import { segmentFileName } from './file_names.ts';
+import { OffsetIndex } from './offset_index.ts';
+import type { SegmentCache } from './segment_cache.ts';
+import { TimeIndex } from './time_index.ts';
+
+/** Where a log's files lie; one object for the log, so that a rename of the directory reaches all segments. */
+export interface LogFiles {
+  readonly disk: Disk;
+  readonly cache: SegmentCache;
+  dir: string;
+}
+
+const noTimestamp = -1n;
+
+export class Segment {
+  readonly baseOffset: number;
+  readonly offsets: OffsetIndex;
+  readonly times: TimeIndex;
+  readonly #files: LogFiles;
+  #fd = -1;
+  #size: number;
+  #pins = 0;
+  #isClosing: boolean = false;
+  /** Written to since the last flush of it began. */
+  isDirty: boolean = false;
+  /** Takes appends: its descriptor and indexes stay. */
+  isActive: boolean = false;
+  createdMs = 0;
+  /** Largest timestamp and the last offset of the batch that brought it. Good once the segment is loaded. */
+  maxTimestamp: bigint = noTimestamp;
+  maxTimestampOffset: number;
+  /** Max timestamp of the first batch, from which the age is counted; null until it is known. */
+  firstTimestamp: bigint | null = null;
+  bytesSinceIndexEntry = 0;
+  /** What `load` saw at the end: the offset after the last batch, and whether the file ends with that batch. */
+  endOffset: number;
+  isWhole: boolean = true;
+
+  /** @param size bytes in the file, -1 when that is to be asked for */
+  constructor(files: LogFiles, baseOffset: number, size: number) {
+    this.#files = files;
+    this.baseOffset = baseOffset;
+    this.maxTimestampOffset = baseOffset;
+    this.endOffset = baseOffset;
+    this.#size = size;
+    this.offsets = new OffsetIndex(files.disk, baseOffset);
+    this.times = new TimeIndex(files.disk, baseOffset);
+  }
+
+  path(suffix: string): string {
+    return `${this.#files.dir}/${segmentFileName(this.baseOffset, suffix)}`;
+  }
+
+  get size(): number {
+    if (this.#size < 0) this.#size = this.#files.disk.status(this.path('.log'))?.size ?? 0;
+    return this.#size;
+  }
+
+  set size(bytes: number) {
+    this.#size = bytes;
+  }
+
+  /** The descriptor, opened when need be. Stays open while the segment is pinned. */
+  get fd(): number {
+    if (this.#fd < 0) {
+      this.#fd = this.#files.disk.open(this.path('.log'), false);
+      this.#isClosing = false;
+    }
+    if (!this.isActive) this.#files.cache.touch(this);
+    return this.#fd;
+  }
+
+  /** Makes the file of a new segment. @throws DiskError */
+  create(nowMs: number): void {
+    this.#fd = this.#files.disk.open(this.path('.log'), true);
+    // A crash may have left a file under this name that the log never came to own.
+    if (this.#files.disk.size(this.#fd) > 0) this.#files.disk.truncate(this.#fd, 0);
+    this.#size = 0;
+    this.createdMs = nowMs;
+    this.offsets.file.create();
+    this.times.file.create();
+  }
+
+  get isPinned(): boolean {
+    return this.#pins > 0;
+  }
+
+  /** Keeps descriptor and file for a reader or a flush. Each pin needs its `unpin`. */
+  pin(): void {
+    this.#pins += 1;
+  }
+
+  unpin(): void {
+    this.#pins -= 1;
+    if (this.#pins === 0 && this.#isClosing) this.#closeNow();
+  }
+
+  /** Closes the descriptor, once nobody has the segment pinned. */
+  close(): void {
+    if (this.#pins > 0) this.#isClosing = true;
+    else this.#closeNow();
+  }
+
+  #closeNow(): void {
+    this.#isClosing = false;
+    if (this.#fd < 0) return;
+    this.#files.disk.close(this.#fd);
+    this.#fd = -1;
+  }
+
+  /** Called by the cache: lets go of descriptor and indexes unless they are in use. */
+  release(): boolean {
+    if (this.isActive || this.isDirty || this.#pins > 0) return false;
+    this.#closeNow();
+    this.offsets.file.release();
+    this.times.file.release();
+    return true;
+  }
+
+  /**
+   * Has the indexes in memory, true and up to the segment's end: reads the files, drops what cannot be so, and adds
+   * what the log has beyond them. Makes them anew when they turn out to be wrong.
+   */
+  load(indexIntervalBytes: number): void {
+    if (this.offsets.file.loaded && this.times.file.loaded) return;
+    this.offsets.file.load(this.path('.index'));
+    this.times.file.load(this.path('.timeindex'));
+    this.offsets.keepPlausible(this.size);
+    this.times.keepPlausible();
+    if (!this.#catchUp(indexIntervalBytes)) {
+      this.clearIndexes();
+      this.#catchUp(indexIntervalBytes);
+    }
+    if (!this.isActive) this.#files.cache.touch(this);
+  }
+
+  clearIndexes(): void {
+    this.offsets.file.truncate(0);
+    this.times.file.truncate(0);
+    this.maxTimestamp = noTimestamp;
+    this.maxTimestampOffset = this.baseOffset;
+    this.bytesSinceIndexEntry = 0;
+  }
+
+  /**
+   * Brings the indexes from their last entry to the end of the file, by the headers alone.
+   * @returns false when the last entry does not point at the batch that it names
+   */
+  #catchUp(indexIntervalBytes: number): boolean {
+    const last = this.offsets.file.count - 1;
+    const position = last < 0 ? 0 : this.offsets.positionAt(last);
+    this.maxTimestamp = this.times.lastTimestamp;
+    this.maxTimestampOffset = this.times.lastOffset;
+    this.bytesSinceIndexEntry = 0;
+    this.endOffset = this.baseOffset;
+    this.isWhole = true;
+    if (this.size === 0) return true;
+    const scanner = new BatchScanner(
+      this.#files.disk,
+      this.fd,
+      position,
+      this.size,
+      this.baseOffset,
+      false,
+    );
+    let isFirst = true;
+    while (scanner.next() === Scan.batch) {
+      if (isFirst && last >= 0) {
+        if (scanner.lastOffset !== this.offsets.offsetAt(last)) return false;
+        this.#noteTimestamp(maxTimestampOf(scanner.buffer, scanner.headerAt), scanner.lastOffset);
+        this.bytesSinceIndexEntry = scanner.size;
+      } else {
+        const timestamp = maxTimestampOf(scanner.buffer, scanner.headerAt);
+        this.index(
+          scanner.lastOffset,
+          scanner.position,
+          scanner.size,
+          timestamp,
+          indexIntervalBytes,
+        );
+      }
+      isFirst = false;
+    }
+    this.endOffset = scanner.lastOffset + 1;
+    this.isWhole = scanner.nextPosition === this.size;
+    return last < 0 || !isFirst;
+  }
+
+  /** Notes a batch at the end of the segment: timestamps, and an index entry when one is due. */
+  index(
+    lastOffset: number,
+    position: number,
+    size: number,
+    maxTimestamp: bigint,
+    indexIntervalBytes: number,
+  ): void {
+    this.#noteTimestamp(maxTimestamp, lastOffset);
+    if (position === 0) this.firstTimestamp = maxTimestamp;
+    if (this.bytesSinceIndexEntry > indexIntervalBytes) {
+      this.offsets.append(lastOffset, position);
+      this.times.maybeAppend(this.maxTimestamp, this.maxTimestampOffset);
+      this.bytesSinceIndexEntry = 0;
+    }
+    this.bytesSinceIndexEntry += size;
+  }
+
+  #noteTimestamp(timestamp: bigint, lastOffset: number): void {
+    if (timestamp <= this.maxTimestamp) return;
+    this.maxTimestamp = timestamp;
+    this.maxTimestampOffset = lastOffset;
+  }
+
+  /**
+   * Writes what the index files lack; false when they lack nothing.
+   * @param isFinal also the closing entry of the time index (at roll and close)
+   * @throws DiskError
+   */
+  storeIndexes(isFinal: boolean): boolean {
+    if (!this.offsets.file.loaded || !this.times.file.loaded) return false;
+    if (isFinal) this.times.maybeAppend(this.maxTimestamp, this.maxTimestampOffset);
+    const isIndexStored = this.offsets.file.store(this.path('.index'));
+    const isTimeIndexStored = this.times.file.store(this.path('.timeindex'));
+    return isIndexStored || isTimeIndexStored;
+  }
+}

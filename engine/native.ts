@@ -1,0 +1,101 @@
+/**
+ * System calls that Node does not offer, through koffi. Loaded on first use, once for each thread. Every use has a
+ * fallback in plain Node at the caller: `native()` is null on systems where the library cannot be loaded.
+ *
+ * Return values follow the kernel's raw convention: zero or more on success, minus errno on failure.
+ */
+import { createRequire } from 'node:module';
+import { constants } from 'node:os';
+
+export interface Native {
+  /** dup(2). */
+  dup(fd: number): number;
+  /**
+   * sendfile(2): up to `count` bytes of `inFd` from `offset` on to the socket `outFd`; the file's own offset stays.
+   * Returns the bytes sent, or minus errno (`eagain` when the socket is full).
+   */
+  sendfile(outFd: number, inFd: number, offset: number, count: number): number;
+  /** syncfs(2) on libuv's pool; `done` gets 0 or minus errno. */
+  syncfs(fd: number, done: (result: number) => void): void;
+  /** fcntl(F_OFD_SETLK): an exclusive lock on the whole file, held until the descriptor's last copy is closed. */
+  lockFile(fd: number): number;
+  /** posix_fadvise(POSIX_FADV_DONTNEED). */
+  dropCache(fd: number, offset: number, length: number): number;
+  /** sync_file_range(SYNC_FILE_RANGE_WRITE): begins write-back of dirty pages. */
+  startWriteBack(fd: number, offset: number, length: number): number;
+}
+
+export const eagain: number = -constants.errno.EAGAIN;
+export const eacces: number = -constants.errno.EACCES;
+
+const fOfdSetlk = 37;
+const fWrlck = 1;
+const flockBytes = 32;
+const posixFadvDontneed = 4;
+const syncFileRangeWrite = 2;
+
+type Callable = ((...args: unknown[]) => number) & {
+  async(...args: [...unknown[], (error: Error | null, result: number) => void]): void;
+};
+interface Koffi {
+  load(path: string | null): { func(prototype: string): Callable };
+  errno(): number;
+}
+
+let loaded: Native | null | undefined;
+
+/** The calls, or null where they are not to be had (not Linux, or no prebuilt library). */
+export function native(): Native | null {
+  if (loaded === undefined) loaded = process.platform === 'linux' ? load() : null;
+  return loaded;
+}
+
+function load(): Native | null {
+  try {
+    return bind(createRequire(import.meta.url)('koffi') as Koffi);
+  } catch {
+    return null;
+  }
+}
+
+function bind(koffi: Koffi): Native {
+  const libc = koffi.load(null);
+  const dup = libc.func('int dup(int fd)');
+  const sendfile = libc.func('int64_t sendfile64(int out, int in, void *offset, size_t count)');
+  const syncfs = libc.func('int syncfs(int fd)');
+  // Variadic in C, but integer arguments travel alike on the systems that we run on.
+  const fcntl = libc.func('int fcntl(int fd, int command, void *lock)');
+  const fadvise = libc.func(
+    'int posix_fadvise64(int fd, int64_t offset, int64_t length, int advice)',
+  );
+  const fileRange = libc.func(
+    'int sync_file_range(int fd, int64_t offset, int64_t length, unsigned int flags)',
+  );
+  const sendOffset = new BigInt64Array(1);
+
+  return {
+    dup: (fd) => withErrno(koffi, dup(fd)),
+    sendfile: (outFd, inFd, offset, count) => {
+      sendOffset[0] = BigInt(offset);
+      return withErrno(koffi, sendfile(outFd, inFd, sendOffset, count));
+    },
+    syncfs: (fd, done) => {
+      // errno belongs to the pool's thread and is gone here: EIO stands for whatever it was.
+      syncfs.async(fd, (error, result) =>
+        done(error === null && result === 0 ? 0 : -constants.errno.EIO),
+      );
+    },
+    lockFile: (fd) => {
+      const lock = new Uint8Array(flockBytes);
+      new Int16Array(lock.buffer)[0] = fWrlck;
+      return withErrno(koffi, fcntl(fd, fOfdSetlk, lock));
+    },
+    dropCache: (fd, offset, length) => -fadvise(fd, offset, length, posixFadvDontneed),
+    startWriteBack: (fd, offset, length) =>
+      withErrno(koffi, fileRange(fd, offset, length, syncFileRangeWrite)),
+  };
+}
+
+function withErrno(koffi: Koffi, result: number): number {
+  return result < 0 ? -koffi.errno() : result;
+}

@@ -1,0 +1,113 @@
+/**
+ * The doors through which the engine reaches the machine: disk, clock, randomness. The broker gives it the real ones
+ * (`node_ports.ts`), tests a simulated disk that loses what was not flushed.
+ *
+ * Files are meant by descriptor (a real one, so that it can be handed to sendfile(2)), directories by path. Calls
+ * that move bytes to or from the page cache are synchronous; calls that wait for the device take a callback.
+ */
+
+/** An operating error of the disk. `code` is the system's name for it ('EIO', 'ENOSPC', 'ENOENT' …). */
+export class DiskError extends Error {
+  readonly code: string;
+
+  constructor(code: string, message: string, cause?: unknown) {
+    super(message, { cause });
+    this.name = 'DiskError';
+    this.code = code;
+  }
+
+  /** No room (or no quota): nothing is broken, and the same call can succeed once there is space again. */
+  get isFull(): boolean {
+    return this.code === 'ENOSPC' || this.code === 'EDQUOT';
+  }
+}
+
+/** `error` is null when everything written before the call is on stable storage. */
+export type FlushCallback = (error: DiskError | null) => void;
+
+export interface FileStatus {
+  /** Bytes; 0 for a directory. */
+  readonly size: number;
+  readonly isDirectory: boolean;
+}
+
+export interface Disk {
+  /**
+   * Opens a file for reading and writing; creates it when it is not there and `create` says so. The name of a created
+   * file survives a power cut only after a flush of its directory.
+   * @throws DiskError
+   */
+  open(path: string, create: boolean): number;
+  close(fd: number): void;
+  /** Reads up to `length` bytes at `position` into `buf` at `offset`; fewer only where the file ends. */
+  read(fd: number, buf: Uint8Array, offset: number, length: number, position: number): number;
+  /**
+   * Writes all the bytes. Where only some could be written it throws, and the file may hold them.
+   * @throws DiskError
+   */
+  write(fd: number, buf: Uint8Array, offset: number, length: number, position: number): void;
+  /** The same for several views at once, in one system call where that is possible. `length` is their sum in bytes. */
+  writev(fd: number, views: readonly Uint8Array[], length: number, position: number): void;
+  truncate(fd: number, size: number): void;
+  /** Size of an open file in bytes. */
+  size(fd: number): number;
+
+  /** fdatasync(2): the file's bytes and size, not its name. */
+  flush(fd: number, done: FlushCallback): void;
+  flushSync(fd: number): void;
+  /** fsync(2) of a directory: the names in it. */
+  flushDirectory(path: string, done: FlushCallback): void;
+  flushDirectorySync(path: string): void;
+  /**
+   * syncfs(2): every file and name of the file system that holds `path`, which must have been open since before the
+   * writes in question (errors are reported to descriptors that existed when they happened); implementations keep one
+   * open for each path. Returns false, without calling `done`, where the system has no such call.
+   */
+  flushFileSystem(path: string, done: FlushCallback): boolean;
+  /** Asks for write-back to begin, without waiting. Best effort. */
+  startWriteBack(fd: number, position: number, length: number): void;
+  /**
+   * Lets go of cached pages so that the next read comes from the device: after a failed flush the cache may hold clean
+   * pages that the device never got. Returns false where the system cannot.
+   */
+  dropCache(fd: number, position: number, length: number): boolean;
+
+  rename(from: string, to: string): void;
+  /** Removes a file; one that is not there is no error. */
+  unlink(path: string): void;
+  /** Creates a directory (its parent must exist); one that is there already is no error. Returns true if it was made. */
+  mkdir(path: string): boolean;
+  /** Removes a directory with all that is in it, off the thread. */
+  removeTree(path: string, done: (error: DiskError | null) => void): void;
+  /** Names in a directory, in no particular order; null when there is no such directory. */
+  list(path: string): string[] | null;
+  status(path: string): FileStatus | null;
+  /** The whole of a small file, or null when there is none. */
+  readFile(path: string): Uint8Array | null;
+  /**
+   * Locks a file (created when it is not there) for this process until it ends, however it ends, and writes its process
+   * id into it. Returns null on success, else what the holder wrote.
+   */
+  lock(path: string): string | null;
+  /** Gives up a lock of this process; one that it does not hold is no error. */
+  unlock(path: string): void;
+  /** Creates or replaces a file, in place: not atomic, not flushed. */
+  writeFile(path: string, bytes: Uint8Array): void;
+}
+
+export interface Clock {
+  /** Milliseconds since 1970; may jump either way. */
+  wallMs(): number;
+  /** Milliseconds from an arbitrary start; never goes back. */
+  monotonicMs(): number;
+}
+
+/** Tells one run of the machine from another: null where the system has no such name. */
+export type BootId = string | null;
+
+export interface Random {
+  /** A number from 0 up to, not including, 1. */
+  next(): number;
+  /** `length` random bytes, fit for identifiers. */
+  bytes(length: number): Uint8Array;
+}

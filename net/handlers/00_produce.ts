@@ -1,0 +1,258 @@
+/**
+ * Produce: appends record batches and answers as `acks` asks.
+ *
+ *   v3   transactional id, message format 2 (KIP-98)        v8   errors by record, error message (KIP-467)
+ *   v4   KAFKA_STORAGE_ERROR                                v9   flexible
+ *   v5   log start offset in the answer                     v10  current leader in the answer (KIP-951)
+ *   v6   throttling after the answer (KIP-219)              v11  as v10 for transactions (KIP-890)
+ *   v7   zstd (KIP-110)                                     v12  the same, v13 topic ids (KIP-516)
+ *
+ * v0-2 are advertised, because old librdkafka switches features off without them, and refused (KIP-896).
+ *
+ * Thread: the connection's shard. The batches stay where the socket put them: the frame is retained until
+ * they are in the page cache. Durable: acks=all is answered once all its batches are below the high watermark.
+ */
+import { newBatchInfo } from '../../engine/batch/rules.ts';
+import { validateProduceBatch } from '../../engine/batch/validate.ts';
+import { ErrorCode } from '../../engine/error_code.gen.ts';
+import { newAppendResult } from '../../engine/log/append_result.ts';
+import type { AppendWaiter, PartitionLeader } from '../../replication/partition/leader.ts';
+import { ApiKey } from '../protocol/api_key.gen.ts';
+import { codecFor } from '../protocol/codec.ts';
+import { errorMessage } from '../protocol/errors.ts';
+import type {
+  ProduceRequest,
+  ProduceRequestPartitionProduceData,
+  ProduceRequestTopicProduceData,
+  ProduceResponsePartitionProduceResponseInput,
+  ProduceResponseTopicProduceResponseInput,
+} from '../protocol/messages.gen.ts';
+import type { Parkable, Parked } from '../server/purgatory.ts';
+import type { Handler } from '../server/registry.ts';
+import type { RequestContext } from '../server/request_context.ts';
+import type { ShardServices } from '../shard_services.ts';
+import { refuseOldProduce } from './produce_before_v3.ts';
+
+/** Produce requests name topics by id from this version on. */
+const topicIdsSince = 13;
+
+export function produceHandler(services: ShardServices): Handler {
+  return {
+    apiKey: ApiKey.Produce,
+    minVersion: 3,
+    maxVersion: 13,
+    overlaps: true,
+    retainsFrame: true,
+    handle: (ctx) => {
+      const request = codecFor('ProduceRequest', ctx.apiVersion).decode(ctx.reader);
+      new ProduceRun(services, ctx, request).start();
+    },
+    unsupportedVersion: refuseOldProduce,
+  };
+}
+
+/** Reused for every batch of the thread: nothing of them is kept beyond the append. */
+const info = newBatchInfo();
+const result = newAppendResult();
+
+/** One request from its first batch to its answer. */
+class ProduceRun implements Parkable {
+  readonly #services: ShardServices;
+  readonly #ctx: RequestContext;
+  readonly #request: ProduceRequest;
+  readonly #responses: ProduceResponseTopicProduceResponseInput[] = [];
+  /** Batches that are not in the page cache yet: while there are any, the frame is kept. */
+  #writing = 0;
+  /** Batches whose acknowledgement is still due. */
+  readonly #waiting = new Set<PartitionAppend>();
+  #parked: Parked<PartitionLeader> | null = null;
+  #started: boolean = false;
+  #failed: boolean = false;
+
+  constructor(services: ShardServices, ctx: RequestContext, request: ProduceRequest) {
+    this.#services = services;
+    this.#ctx = ctx;
+    this.#request = request;
+  }
+
+  get acks(): number {
+    return this.#request.acks;
+  }
+
+  start(): void {
+    const nowMs = this.#services.clock.wallMs();
+    for (const topic of this.#request.topicData) {
+      const { name, topicId } = topic;
+      const partitionResponses = topic.partitionData.map((data) =>
+        this.#append(topic, data, nowMs),
+      );
+      this.#responses.push({ name, topicId, partitionResponses });
+    }
+    this.#started = true;
+    if (this.#writing > 0) this.#ctx.frame.retain();
+    this.#answerWhenDone();
+    if (!this.#ctx.answered && this.acks === -1)
+      this.#parked = this.#services.purgatory.park(this, [], this.#request.timeoutMs);
+  }
+
+  /** The batch left the frame (or never will): called by its append. */
+  onWritten(append: PartitionAppend, error: ErrorCode): void {
+    this.#writing -= 1;
+    if (this.#started && this.#writing === 0) this.#ctx.frame.release();
+    if (error !== ErrorCode.NONE || this.acks !== -1) this.onAcknowledged(append, error);
+  }
+
+  onAcknowledged(append: PartitionAppend, error: ErrorCode): void {
+    if (!this.#waiting.delete(append)) return;
+    if (error !== ErrorCode.NONE) this.#refuse(append.response, error, null);
+    if (this.#started) this.#answerWhenDone();
+  }
+
+  /** Nothing wakes a produce request but its own appends. */
+  tryComplete(): boolean {
+    return false;
+  }
+
+  /** The time that the producer gave is over. What is not acknowledged may still be, so the producer must retry. */
+  expire(): void {
+    for (const append of this.#waiting)
+      this.#refuse(append.response, ErrorCode.REQUEST_TIMED_OUT, null);
+    this.#waiting.clear();
+    this.#answerWhenDone();
+  }
+
+  #append(
+    topic: ProduceRequestTopicProduceData,
+    data: ProduceRequestPartitionProduceData,
+    nowMs: number,
+  ): ProduceResponsePartitionProduceResponseInput {
+    const response = newResponse(data.index);
+    const { records } = data;
+    const leader = this.#find(topic, data.index);
+    if (typeof leader === 'number') this.#refuse(response, leader, null);
+    else if (this.acks < -1 || this.acks > 1)
+      this.#refuse(response, ErrorCode.INVALID_REQUIRED_ACKS, null);
+    else if (!(records instanceof Uint8Array) || records.length === 0)
+      this.#refuse(response, ErrorCode.INVALID_RECORD, 'The request holds no batch here.');
+    else this.#appendBatch(leader, records, response, nowMs);
+    return response;
+  }
+
+  #appendBatch(
+    leader: PartitionLeader,
+    records: Uint8Array,
+    response: ProduceResponsePartitionProduceResponseInput,
+    nowMs: number,
+  ): void {
+    leader.batchRules.nowMs = nowMs;
+    const invalid = validateProduceBatch(records, 0, records.length, leader.batchRules, info);
+    if (invalid !== ErrorCode.NONE) {
+      this.#refuse(response, invalid, info.errorMessage);
+      if (info.recordErrors !== null)
+        response.recordErrors = info.recordErrors.map(({ index, message }) => ({
+          batchIndex: index,
+          batchIndexErrorMessage: message,
+        }));
+      return;
+    }
+    if (info.isTransactional) {
+      this.#refuse(response, ErrorCode.INVALID_TXN_STATE, 'Transactions are not supported yet.');
+      return;
+    }
+    const append = new PartitionAppend(this, response);
+    this.#waiting.add(append);
+    const all = this.acks === -1;
+    const error = leader.append(records, 0, records.length, info, all, nowMs, append, result);
+    if (error !== ErrorCode.NONE) {
+      this.#waiting.delete(append);
+      this.#refuse(response, error, result.errorMessage);
+      return;
+    }
+    response.baseOffset = result.baseOffset;
+    response.logAppendTimeMs = result.logAppendTimeMs;
+    response.logStartOffset = leader.log.logStartOffset;
+    if (!result.duplicate) this.#writing += 1;
+    else if (!all) this.#waiting.delete(append);
+  }
+
+  /** The partition's leader here, or why there is none. */
+  #find(topic: ProduceRequestTopicProduceData, index: number): PartitionLeader | ErrorCode {
+    const { partitions, image } = this.#services;
+    const byId = this.#ctx.apiVersion >= topicIdsSince;
+    const leader = byId
+      ? partitions.byId(topic.topicId, index)
+      : partitions.byName(topic.name, index);
+    if (leader !== undefined) return leader;
+    const known = byId ? image.topicById(topic.topicId) : image.topic(topic.name);
+    if (known === undefined)
+      return byId ? ErrorCode.UNKNOWN_TOPIC_ID : ErrorCode.UNKNOWN_TOPIC_OR_PARTITION;
+    return known.partitions[index] === undefined
+      ? ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+      : ErrorCode.NOT_LEADER_OR_FOLLOWER;
+  }
+
+  #refuse(
+    response: ProduceResponsePartitionProduceResponseInput,
+    error: ErrorCode,
+    message: string | null,
+  ): void {
+    this.#failed = true;
+    response.errorCode = error;
+    response.errorMessage = message ?? errorMessage(error);
+    response.baseOffset = -1;
+    response.logAppendTimeMs = -1;
+    response.logStartOffset = -1;
+  }
+
+  #answerWhenDone(): void {
+    if (this.#waiting.size > 0 || this.#ctx.answered) return;
+    if (this.#parked !== null) this.#services.purgatory.cancel(this.#parked);
+    if (this.acks !== 0)
+      this.#ctx.respond<'Produce'>('ProduceResponse', { responses: this.#responses });
+    else if (this.#failed) this.#ctx.fail(this.#failureText());
+    else this.#ctx.respondNothing();
+  }
+
+  /** With acks=0 there is no answer to carry an error: closing the connection makes the producer look again. */
+  #failureText(): string {
+    const texts = this.#responses.flatMap(({ name, partitionResponses }) =>
+      partitionResponses
+        .filter(({ errorCode }) => errorCode !== ErrorCode.NONE)
+        .map((response) => `${name ?? ''}-${response.index}: ${response.errorMessage ?? ''}`),
+    );
+    return `produce with acks=0 failed: ${texts.join('; ')}`;
+  }
+}
+
+/** One batch of a request, on its way to the disk. */
+class PartitionAppend implements AppendWaiter {
+  readonly response: ProduceResponsePartitionProduceResponseInput;
+  endOffset = 0;
+  readonly #run: ProduceRun;
+
+  constructor(run: ProduceRun, response: ProduceResponsePartitionProduceResponseInput) {
+    this.#run = run;
+    this.response = response;
+  }
+
+  onWritten(error: ErrorCode): void {
+    this.#run.onWritten(this, error);
+  }
+
+  onCommitted(error: ErrorCode): void {
+    this.#run.onAcknowledged(this, error);
+  }
+}
+
+function newResponse(index: number): ProduceResponsePartitionProduceResponseInput {
+  return {
+    index,
+    errorCode: ErrorCode.NONE,
+    baseOffset: -1,
+    logAppendTimeMs: -1,
+    logStartOffset: -1,
+    recordErrors: [],
+    errorMessage: null,
+    currentLeader: undefined,
+  };
+}

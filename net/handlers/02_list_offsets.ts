@@ -1,0 +1,112 @@
+/**
+ * ListOffsets: offsets by timestamp, or the log's ends.
+ *
+ *   v1   one offset a timestamp           v5   OFFSET_NOT_AVAILABLE (KIP-207)   v8   -4: earliest local (KIP-405)
+ *   v2   isolation level                  v6   flexible                         v9   -5: latest tiered (KIP-1005)
+ *   v3   throttling after the answer      v7   -3: max timestamp (KIP-734)      v10  timeout, v11 -6: earliest
+ *   v4   leader epochs (KIP-320)                                                     pending upload (KIP-1023)
+ *
+ * Thread: the connection's shard.
+ */
+import { ErrorCode } from '../../engine/error_code.gen.ts';
+import type { PartitionLeader } from '../../replication/partition/leader.ts';
+import type {
+  ListOffsetsRequestListOffsetsPartition,
+  ListOffsetsResponseListOffsetsPartitionResponseInput,
+} from '../protocol/messages.gen.ts';
+import { type Handler, rpc } from '../server/registry.ts';
+import type { ShardServices } from '../shard_services.ts';
+
+/** Timestamps that stand for an end of the log. */
+const Special = {
+  latest: -1n,
+  earliest: -2n,
+  maxTimestamp: -3n,
+  earliestLocal: -4n,
+  latestTiered: -5n,
+  earliestPendingUpload: -6n,
+} as const;
+
+const readCommitted = 1;
+const leaderEpochsSince = 4;
+
+interface FoundOffset {
+  readonly offset: number;
+  readonly timestamp: bigint;
+  readonly leaderEpoch: number;
+}
+
+export function listOffsetsHandler(services: ShardServices): Handler {
+  return rpc('ListOffsets', 1, 11, (request, { apiVersion }) => ({
+    topics: request.topics.map((topic) => ({
+      name: topic.name,
+      partitions: topic.partitions.map((asked) => {
+        const found = answer(services, topic.name, asked, request.isolationLevel);
+        return apiVersion >= leaderEpochsSince ? found : { ...found, leaderEpoch: -1 };
+      }),
+    })),
+  }));
+}
+
+function answer(
+  services: ShardServices,
+  topic: string,
+  asked: ListOffsetsRequestListOffsetsPartition,
+  isolationLevel: number,
+): ListOffsetsResponseListOffsetsPartitionResponseInput {
+  const { partitionIndex } = asked;
+  const leader = services.partitions.byName(topic, partitionIndex);
+  const errorCode =
+    leader === undefined
+      ? missing(services, topic, partitionIndex)
+      : leader.checkEpoch(asked.currentLeaderEpoch);
+  if (leader === undefined || errorCode !== ErrorCode.NONE)
+    return { partitionIndex, errorCode, timestamp: -1n, offset: -1n, leaderEpoch: -1 };
+  const found = look(leader, asked.timestamp, isolationLevel);
+  return {
+    partitionIndex,
+    errorCode: ErrorCode.NONE,
+    timestamp: found?.timestamp ?? -1n,
+    offset: found?.offset ?? -1,
+    leaderEpoch: found?.leaderEpoch ?? -1,
+  };
+}
+
+function missing(services: ShardServices, topic: string, partition: number): ErrorCode {
+  return services.image.partition(topic, partition) === undefined
+    ? ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    : ErrorCode.NOT_LEADER_OR_FOLLOWER;
+}
+
+/** Null: there is no such offset. A record beyond what the client may read counts as not there. */
+function look(
+  leader: PartitionLeader,
+  timestamp: bigint,
+  isolationLevel: number,
+): FoundOffset | null {
+  const { log } = leader;
+  const end = isolationLevel === readCommitted ? leader.lastStableOffset : leader.highWatermark;
+  switch (timestamp) {
+    case Special.latest:
+      return { offset: end, timestamp: -1n, leaderEpoch: leader.leaderEpoch };
+    case Special.earliest:
+    case Special.earliestLocal:
+      return {
+        offset: log.logStartOffset,
+        timestamp: -1n,
+        leaderEpoch: log.epochs.epochFor(log.logStartOffset),
+      };
+    // Without tiered storage nothing is tiered and nothing waits for its upload.
+    case Special.latestTiered:
+    case Special.earliestPendingUpload:
+      return null;
+    case Special.maxTimestamp:
+      return visible(log.offsetOfMaxTimestamp(), end);
+    default:
+      return timestamp < 0n ? null : visible(log.offsetForTimestamp(timestamp), end);
+  }
+}
+
+function visible(found: FoundOffset | null, end: number): FoundOffset | null {
+  return found !== null && found.offset < end ? found : null;
+}

@@ -1,0 +1,84 @@
+/**
+ * The broker's listening sockets, and what clients are told of them.
+ *
+ * Thread: main. Connections are handed to the shard thread as descriptors and counted until it says that they
+ * are closed.
+ */
+import type { Worker } from 'node:worker_threads';
+import { native } from '../engine/native.ts';
+import type { BrokerEndpoint } from '../replication/metadata/records.ts';
+import type { BrokerConfig } from './config/broker_config.ts';
+import type { Listener } from './config/listeners.ts';
+import type { Logger } from './logger.ts';
+import { Acceptor } from './server/acceptor.ts';
+import type { ToShard } from './shard_messages.ts';
+
+/** Kafka's `SecurityProtocol` code. */
+const plaintext = 0;
+
+export class Listeners {
+  readonly #config: BrokerConfig;
+  readonly #logger: Logger;
+  /** In the order of `config.listeners`. */
+  readonly #acceptors: Acceptor[] = [];
+
+  constructor(config: BrokerConfig, logger: Logger) {
+    this.#config = config;
+    this.#logger = logger;
+  }
+
+  /** Host and real port of the first listener; the port is 0 before `listen`. */
+  get address(): { host: string; port: number } {
+    const { host } = this.#config.listeners[0]!;
+    return { host, port: this.#acceptors[0]?.port ?? 0 };
+  }
+
+  /** Binds all listeners. Rejects with Node's error (EADDRINUSE, …) when one cannot be bound. */
+  async listen(shard: Worker): Promise<void> {
+    for (const listener of this.#config.listeners)
+      this.#acceptors.push(await this.#accept(listener, shard));
+  }
+
+  /** Where clients are sent: the advertised listeners, a port 0 among them being the one that was bound. */
+  advertised(): BrokerEndpoint[] {
+    return this.#config.advertisedListeners.map(({ name, host, port }, index) => ({
+      name,
+      host,
+      port: port === 0 ? this.#acceptors[index]!.port : port,
+      securityProtocol: plaintext,
+    }));
+  }
+
+  /** A connection that was handed over is gone. */
+  closed(connectionId: number): void {
+    for (const acceptor of this.#acceptors) acceptor.closed(connectionId);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#acceptors.map((acceptor) => acceptor.close()));
+  }
+
+  #accept({ name, host, port }: Listener, shard: Worker): Promise<Acceptor> {
+    const { maxConnections, maxConnectionsPerIp } = this.#config;
+    const calls = native();
+    if (calls === null)
+      throw new Error(
+        'koffi cannot be loaded: install the optional native library for this system',
+      );
+    return Acceptor.listen({
+      listener: name,
+      host,
+      port,
+      limits: { connectionsMax: maxConnections, connectionsPerIpMax: maxConnectionsPerIp },
+      log: this.#logger,
+      delivery: {
+        type: 'descriptor',
+        dup: calls.dup,
+        deliver: (fd, origin) => {
+          const message: ToShard = { type: 'shard.connection', fd, origin };
+          shard.postMessage(message);
+        },
+      },
+    });
+  }
+}

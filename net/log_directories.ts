@@ -1,0 +1,216 @@
+/**
+ * The broker's log directories as main sees them: opened and locked together, one cluster id among them, their
+ * checkpoint files written from what the threads report, marked clean at the end.
+ *
+ * Thread: main. Durability: a checkpoint is on stable storage before the next one of its directory begins; the
+ * clean-shutdown marker is written only after the last checkpoints.
+ */
+import { LogDirectory, type PartitionCheckpoint } from '../engine/log/log_directory.ts';
+import { LogDirectoryError } from '../engine/log/log_directory_options.ts';
+import {
+  parsePartitionDirectory,
+  partitionDirectoryName,
+} from '../engine/log/partition_directory.ts';
+import type { BootId, Disk, DiskError, Random } from '../engine/ports.ts';
+import type { MetadataImage } from '../replication/metadata/image.ts';
+import { metadataTopicName } from '../replication/metadata/records.ts';
+import type { BrokerConfig } from './config/broker_config.ts';
+import type { Logger } from './logger.ts';
+import type { DeletedPartition, LogDirCheckpoint, LogDirData } from './shard_messages.ts';
+
+export interface LogDirectoriesOptions {
+  readonly config: BrokerConfig;
+  readonly disk: Disk;
+  readonly random: Random;
+  readonly bootId: BootId;
+  readonly logger: Logger;
+}
+
+interface Entry {
+  readonly directory: LogDirectory;
+  /** By partition directory name: the latest that any thread reported. */
+  readonly checkpoints: Map<string, PartitionCheckpoint>;
+  isWriting: boolean;
+  isChanged: boolean;
+  whenWritten: (() => void)[];
+}
+
+export class LogDirectories {
+  readonly clusterId: string;
+  readonly #entries: readonly Entry[];
+  readonly #options: LogDirectoriesOptions;
+  /** Paths that were set aside. */
+  readonly #strays = new Set<string>();
+
+  /** Opens and locks every directory of `log.dirs`. @throws LogDirectoryError or DiskError, with a text for people */
+  static open(options: LogDirectoriesOptions): LogDirectories {
+    const { config, disk, random, bootId, logger } = options;
+    // The metadata's directory first: a new one beside it joins its cluster.
+    const paths = [...new Set([config.metadataLogDir, ...config.logDirs])];
+    const directories: LogDirectory[] = [];
+    for (const path of paths) {
+      const clusterId = directories[0]?.meta.clusterId ?? null;
+      const directory = LogDirectory.open({
+        disk,
+        random,
+        bootId,
+        path,
+        nodeId: config.nodeId,
+        clusterId,
+      });
+      for (const warning of directory.warnings) logger.warn(warning);
+      directories.push(directory);
+    }
+    return new LogDirectories(options, directories);
+  }
+
+  private constructor(options: LogDirectoriesOptions, directories: readonly LogDirectory[]) {
+    this.#options = options;
+    this.clusterId = directories[0]!.meta.clusterId;
+    this.#entries = directories.map((directory) => ({
+      directory,
+      checkpoints: new Map(),
+      isWriting: false,
+      isChanged: false,
+      whenWritten: [],
+    }));
+  }
+
+  /** That of the metadata log. */
+  get metadata(): LogDirectory {
+    return this.#entries[0]!.directory;
+  }
+
+  get directoryIds(): string[] {
+    return this.#entries.map(({ directory }) => directory.meta.directoryId);
+  }
+
+  /** All were closed as they should be. */
+  get cleanShutdown(): boolean {
+    return this.#entries.every(({ directory }) => directory.cleanShutdown);
+  }
+
+  /** For the threads that open logs. */
+  data(): LogDirData[] {
+    return this.#entries.map(({ directory }) => ({
+      path: directory.path,
+      cleanShutdown: directory.cleanShutdown,
+      afterPowerLoss: directory.afterPowerLoss,
+      dropCache: directory.flushFailed,
+      partitions: new Map(
+        [...directory.partitions].filter(
+          ([name]) => !this.#strays.has(`${directory.path}/${name}`),
+        ),
+      ),
+    }));
+  }
+
+  /**
+   * Looks at what lies in the directories without belonging to any topic: leftovers of deleted partitions are
+   * removed, directories of topics that the metadata does not know are set aside by a new name, so that a topic
+   * created later does not inherit their records. Call after the metadata's replay, before any log is opened.
+   */
+  tidy(image: MetadataImage): void {
+    for (const { directory } of this.#entries) {
+      for (const name of directory.deleted) this.#removeDeleted(directory, name);
+      for (const name of directory.partitions.keys())
+        if (isStray(directory, name, image)) this.#setAside(directory, name);
+    }
+  }
+
+  /** Takes over what threads report, and writes the checkpoint files when there is something new. */
+  report(dirs: readonly LogDirCheckpoint[]): void {
+    for (const { path, partitions } of dirs) {
+      const entry = this.#entry(path);
+      for (const one of partitions)
+        entry.checkpoints.set(partitionDirectoryName(one.topic, one.partition), one);
+      entry.isChanged = true;
+      this.#write(entry);
+    }
+  }
+
+  /** A partition is gone: its files are removed, and whoever takes its name starts from nothing. */
+  removePartition({ path, topic, partition, renamed }: DeletedPartition): void {
+    const entry = this.#entry(path);
+    if (entry.checkpoints.delete(partitionDirectoryName(topic, partition))) entry.isChanged = true;
+    this.#write(entry);
+    this.#removeDeleted(entry.directory, renamed.slice(path.length + 1));
+  }
+
+  /** See `LogDirectory.noteFlushFailure`. */
+  noteFlushFailure(path: string): void {
+    this.#entry(path).directory.noteFlushFailure();
+  }
+
+  /** Fulfilled when all that was reported is in the checkpoint files. */
+  async written(): Promise<void> {
+    for (const entry of this.#entries)
+      while (entry.isWriting) await new Promise<void>((resolve) => entry.whenWritten.push(resolve));
+  }
+
+  /** Writes the clean-shutdown markers; only after everything has been closed and `written`. @throws DiskError */
+  markClean(brokerEpoch: number): void {
+    for (const { directory } of this.#entries) directory.markClean(brokerEpoch);
+  }
+
+  /** Gives up the locks. */
+  close(): void {
+    for (const { directory } of this.#entries) directory.close();
+  }
+
+  #entry(path: string): Entry {
+    const entry = this.#entries.find(({ directory }) => directory.path === path);
+    if (entry === undefined)
+      throw new LogDirectoryError(`${path} is no log directory of this broker`);
+    return entry;
+  }
+
+  #write(entry: Entry): void {
+    if (entry.isWriting || !entry.isChanged) return;
+    entry.isWriting = true;
+    entry.isChanged = false;
+    entry.directory.writeCheckpoints([...entry.checkpoints.values()], (error) => {
+      entry.isWriting = false;
+      if (error !== null) this.#warn(entry, error);
+      this.#write(entry);
+      if (entry.isWriting) return;
+      const waiting = entry.whenWritten;
+      entry.whenWritten = [];
+      for (const resolve of waiting) resolve();
+    });
+  }
+
+  #warn({ directory }: Entry, error: DiskError): void {
+    this.#options.logger.warn(
+      { dir: directory.path, error },
+      'checkpoints could not be written: the next start will read more of the logs',
+    );
+  }
+
+  #removeDeleted(directory: LogDirectory, name: string): void {
+    directory.removeDeleted(name, (error) => {
+      if (error === null) return;
+      this.#options.logger.warn({ name, error }, 'a deleted partition could not be removed');
+    });
+  }
+
+  #setAside(directory: LogDirectory, name: string): void {
+    const { disk, logger } = this.#options;
+    this.#strays.add(`${directory.path}/${name}`);
+    const target = `${name}.${Date.now()}-stray`;
+    disk.rename(`${directory.path}/${name}`, `${directory.path}/${target}`);
+    logger.warn(
+      { dir: directory.path, name, renamed: target },
+      'a partition directory belongs to no topic and was set aside; remove it when its records are not needed',
+    );
+  }
+}
+
+function isStray(directory: LogDirectory, name: string, image: MetadataImage): boolean {
+  const parsed = parsePartitionDirectory(name);
+  if (parsed === null || parsed.topic === metadataTopicName) return false;
+  const topic = image.topic(parsed.topic);
+  if (topic?.partitions[parsed.partition] === undefined) return true;
+  const id = directory.topicIdIn(name);
+  return id !== null && id !== topic.id;
+}

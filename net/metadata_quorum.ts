@@ -1,0 +1,101 @@
+/** Builds the metadata plane of a broker: log, single voter, controller and host, from the broker's configuration. */
+import { randomInt } from 'node:crypto';
+import type { Clock, Disk, Random } from '../engine/ports.ts';
+import { Controller } from '../replication/metadata/controller.ts';
+import { MetadataImage } from '../replication/metadata/image.ts';
+import type { FeatureRange } from '../replication/metadata/records.ts';
+import { FileStateStore } from '../replication/raft/file_state_store.ts';
+import { PartitionLogStore } from '../replication/raft/partition_log_store.ts';
+import { SingleVoter } from '../replication/raft/single_voter.ts';
+import type { BrokerConfig } from './config/broker_config.ts';
+import { checkTopicConfigs } from './config/topic_config.ts';
+import { metadataCodec, metadataVersionLevel, metadataVersionLevelMin } from './metadata_codec.ts';
+import { QuorumHost } from './quorum_host.ts';
+
+export interface MetadataQuorumOptions {
+  readonly config: BrokerConfig;
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly clusterId: string;
+  /** Directory id (`meta.properties`) of `config.metadataLogDir`. */
+  readonly directoryId: string;
+  /** Of `__cluster_metadata-0`, from that directory's checkpoint; 0 without an entry. */
+  readonly recoveryPoint: number;
+  readonly cleanShutdown: boolean;
+  readonly afterPowerLoss: boolean;
+  readonly dropCache: boolean;
+  readonly onWarning: (message: string) => void;
+  /** The metadata log's storage failed: stop the process with this reason. */
+  readonly onFailed: (error: Error) => void;
+}
+
+export interface MetadataQuorumParts {
+  readonly host: QuorumHost;
+  /** For the directory's checkpoints: `store.checkpoint()`, `store.log.recoveryPoint`. */
+  readonly store: PartitionLogStore;
+}
+
+/** What a broker of this version supports, for its registration. */
+export const supportedFeatures: readonly FeatureRange[] = [
+  {
+    name: 'metadata.version',
+    minSupportedVersion: metadataVersionLevelMin,
+    maxSupportedVersion: metadataVersionLevel,
+  },
+  { name: 'kraft.version', minSupportedVersion: 0, maxSupportedVersion: 1 },
+];
+
+/**
+ * Opens the metadata log and leads it. Afterwards `host.image` holds all that was committed; the broker registers itself
+ * with `host.request({ type: 'registerBroker', … })` before it attaches shards. Rejects with a text for people.
+ */
+export async function openMetadataQuorum(
+  options: MetadataQuorumOptions,
+): Promise<MetadataQuorumParts> {
+  const { config, disk, clock, random, clusterId, onWarning } = options;
+  const store = await PartitionLogStore.open({
+    disk,
+    clock,
+    random,
+    logDir: config.metadataLogDir,
+    recoveryPoint: options.recoveryPoint,
+    cleanShutdown: options.cleanShutdown,
+    afterPowerLoss: options.afterPowerLoss,
+    dropCache: options.dropCache,
+    defer: (run) => setImmediate(run),
+  });
+  const quorum = new SingleVoter({
+    voter: { voterId: config.nodeId, voterDirectoryId: options.directoryId, endpoints: [] },
+    store,
+    stateStore: new FileStateStore(disk, store.log.dir),
+    codec: metadataCodec,
+    wallMs: () => clock.wallMs(),
+    onWarning,
+  });
+  const controller = new Controller({
+    nodeId: config.nodeId,
+    defaultPartitions: config.numPartitions,
+    defaultReplicationFactor: config.defaultReplicationFactor,
+    deleteTopicEnable: config.deleteTopicEnable,
+    formationFeatures: [{ name: 'metadata.version', level: metadataVersionLevel }],
+    checkTopicConfigs,
+    random: randomInt,
+    newUuid: () => randomUuid(random),
+  });
+  const image = new MetadataImage(clusterId);
+  const host = new QuorumHost({ quorum, controller, image, onFailed: options.onFailed });
+  await host.start();
+  return { host, store };
+}
+
+/** A uuid of version 4 in Kafka's form: 22 characters of base64url, not beginning with '-', which tools take for an option. */
+export function randomUuid(random: Random): string {
+  for (;;) {
+    const bytes = random.bytes(16);
+    bytes[6] = (bytes[6]! & 0x0f) | 0x40;
+    bytes[8] = (bytes[8]! & 0x3f) | 0x80;
+    const text = Buffer.from(bytes).toString('base64url');
+    if (!text.startsWith('-')) return text;
+  }
+}

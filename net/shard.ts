@@ -1,0 +1,208 @@
+/**
+ * One shard: a thread's connections, partitions and handlers, put together.
+ *
+ * Thread: a worker of its own (`shard_main.ts`). It owns its sockets' descriptors and its logs' files; requests'
+ * memory comes from its slabs. Nothing here blocks but page-cache writes and metadata changes.
+ */
+import { randomInt } from 'node:crypto';
+import { native } from '../engine/native.ts';
+import type { Clock, Disk, Random } from '../engine/ports.ts';
+import { MetadataImage } from '../replication/metadata/image.ts';
+import type { PartitionLeader } from '../replication/partition/leader.ts';
+import type { BrokerConfig } from './config/broker_config.ts';
+import { topicSettings } from './config/topic_settings.ts';
+import { produceHandler } from './handlers/00_produce.ts';
+import { fetchHandler } from './handlers/01_fetch.ts';
+import { listOffsetsHandler } from './handlers/02_list_offsets.ts';
+import { metadataHandler } from './handlers/03_metadata.ts';
+import { apiVersionsHandler } from './handlers/18_api_versions.ts';
+import { createTopicsHandler } from './handlers/19_create_topics.ts';
+import { deleteTopicsHandler } from './handlers/20_delete_topics.ts';
+import { initProducerIdHandler } from './handlers/22_init_producer_id.ts';
+import { offsetForLeaderEpochHandler } from './handlers/23_offset_for_leader_epoch.ts';
+import { describeConfigsHandler } from './handlers/32_describe_configs.ts';
+import { describeClusterHandler } from './handlers/60_describe_cluster.ts';
+import { describeTopicPartitionsHandler } from './handlers/75_describe_topic_partitions.ts';
+import type { Logger } from './logger.ts';
+import { ProducerIds } from './producer_ids.ts';
+import { QuorumClient } from './quorum_client.ts';
+import type { QuorumPort } from './quorum_messages.ts';
+import type { ConnectionOrigin } from './server/connection.ts';
+import { ConnectionHost } from './server/connection_host.ts';
+import { FetchSessions } from './server/fetch_sessions.ts';
+import { Purgatory } from './server/purgatory.ts';
+import { Registry } from './server/registry.ts';
+import type { FromShard, ShardData } from './shard_messages.ts';
+import { ShardPartitions } from './shard_partitions.ts';
+import type { ShardServices } from './shard_services.ts';
+
+/** What a shard needs of the machine; a test or a simulator gives it others. */
+export interface ShardPorts {
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+export interface ShardOptions {
+  readonly data: ShardData;
+  readonly ports: ShardPorts;
+  readonly logger: Logger;
+  /** To main: carries the quorum's messages and the shard's own. */
+  readonly port: QuorumPort;
+}
+
+const tickMs = 1_000;
+const sessionIdEnd = 0x7fffffff;
+
+export class Shard {
+  readonly #options: ShardOptions;
+  readonly #partitions: ShardPartitions;
+  readonly #quorum: QuorumClient;
+  readonly #purgatory: Purgatory<PartitionLeader> = new Purgatory();
+  readonly #connections: ConnectionHost;
+  /** Partitions whose parked fetches get another look at the end of the current callback. */
+  #woken: PartitionLeader[] = [];
+  readonly #timers: NodeJS.Timeout[];
+
+  constructor(options: ShardOptions) {
+    this.#options = options;
+    const { data, ports, logger, port } = options;
+    const { config } = data;
+    const image = new MetadataImage(data.clusterId);
+    this.#partitions = new ShardPartitions({
+      config,
+      image,
+      ...ports,
+      logDirs: data.logDirs,
+      logger,
+      defer: (run) => this.#defer(run),
+      onHighWatermark: (leader) => this.#wake(leader),
+      onDeleted: (deleted) => this.#post({ type: 'shard.deleted', ...deleted }),
+      onDirFailed: (path) => this.#post({ type: 'shard.dirFailed', path }),
+      onAllFailed: (reason) => this.#post({ type: 'shard.failed', reason }),
+    });
+    this.#quorum = new QuorumClient({
+      port,
+      nodeId: config.nodeId,
+      image,
+      onChanges: (changes) => this.#partitions.apply(changes),
+      onFailed: (error) => {
+        const reason = error instanceof Error ? error.message : String(error);
+        this.#post({ type: 'shard.failed', reason: `metadata cannot be applied: ${reason}` });
+      },
+    });
+    const services = this.#makeServices(image);
+    this.#connections = makeConnections(options, makeRegistry(services));
+    this.#timers = [
+      setInterval(() => this.#partitions.tick(), tickMs),
+      setInterval(() => this.#checkpoint(), config.logFlushOffsetCheckpointIntervalMs),
+    ];
+  }
+
+  /** Fulfilled once the logs of all partitions that the metadata names are open. */
+  get ready(): Promise<void> {
+    return this.#quorum.ready;
+  }
+
+  /** Takes over a connected descriptor. */
+  adopt(fd: number, origin: ConnectionOrigin): void {
+    this.#connections.adopt(fd, origin);
+  }
+
+  /** Answers what is running within `graceMs`, closes connections and logs, and tells main how it went. */
+  async stop(graceMs: number): Promise<void> {
+    for (const timer of this.#timers) clearInterval(timer);
+    const drained = this.#connections.stop(graceMs);
+    this.#purgatory.expireAll();
+    await drained;
+    const { dirs, clean } = await this.#partitions.close();
+    this.#post({ type: 'shard.checkpoint', dirs });
+    this.#post({ type: 'shard.stopped', clean });
+  }
+
+  #makeServices(image: MetadataImage): ShardServices {
+    const { data, ports, logger } = this.#options;
+    const { config } = data;
+    return {
+      nodeId: config.nodeId,
+      clusterId: data.clusterId,
+      image,
+      quorum: this.#quorum,
+      settings: topicSettings(config),
+      logger,
+      config,
+      clock: ports.clock,
+      partitions: this.#partitions.table,
+      fetchSessions: new FetchSessions(config.maxIncrementalFetchSessionCacheSlots, () =>
+        randomInt(1, sessionIdEnd),
+      ),
+      purgatory: this.#purgatory,
+      producerIds: new ProducerIds(this.#quorum),
+    };
+  }
+
+  /** Runs the end of a turn, and sends what it answered without waiting for the next one. */
+  #defer(run: () => void): void {
+    setImmediate(() => {
+      run();
+      this.#connections.flush();
+    });
+  }
+
+  /** One flush may raise many high watermarks: a fetch over several of them should see them all. */
+  #wake(leader: PartitionLeader): void {
+    if (!this.#purgatory.hasWaiters(leader)) return;
+    if (this.#woken.length === 0) queueMicrotask(() => this.#wakeAll());
+    this.#woken.push(leader);
+  }
+
+  #wakeAll(): void {
+    const woken = this.#woken;
+    this.#woken = [];
+    for (const leader of woken) this.#purgatory.wake(leader);
+  }
+
+  #checkpoint(): void {
+    this.#partitions.checkpoint((dir) => this.#post({ type: 'shard.checkpoint', dirs: [dir] }));
+  }
+
+  #post(message: FromShard): void {
+    this.#options.port.postMessage(message);
+  }
+}
+
+function makeRegistry(services: ShardServices): Registry {
+  const registry = new Registry();
+  registry.register(produceHandler(services));
+  registry.register(fetchHandler(services));
+  registry.register(listOffsetsHandler(services));
+  registry.register(metadataHandler(services));
+  registry.register(apiVersionsHandler(services, registry));
+  registry.register(createTopicsHandler(services));
+  registry.register(deleteTopicsHandler(services));
+  registry.register(initProducerIdHandler(services));
+  registry.register(offsetForLeaderEpochHandler(services));
+  registry.register(describeConfigsHandler(services));
+  registry.register(describeClusterHandler(services));
+  registry.register(describeTopicPartitionsHandler(services));
+  return registry;
+}
+
+function makeConnections({ data, logger, port }: ShardOptions, registry: Registry): ConnectionHost {
+  const config: BrokerConfig = data.config;
+  const calls = native();
+  return new ConnectionHost({
+    registry,
+    limits: {
+      frameBytesMax: config.socketRequestMaxBytes,
+      requestMemoryBytesMax: config.queuedMaxRequestBytes,
+      idleMsMax: config.connectionsMaxIdleMs,
+    },
+    log: logger,
+    sendFile: calls === null ? null : calls.sendfile,
+    onConnectionClosed: (connectionId) => {
+      const message: FromShard = { type: 'shard.closed', connectionId };
+      port.postMessage(message);
+    },
+  });
+}

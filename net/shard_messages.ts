@@ -1,0 +1,67 @@
+/**
+ * What main and a shard thread say to each other, beside the quorum's messages on the same port
+ * (`quorum_messages.ts`). All of it is structured-cloneable.
+ */
+import type { PartitionCheckpoint, PartitionMarks } from '../engine/log/log_directory.ts';
+import type { BrokerConfig } from './config/broker_config.ts';
+import type { LoggerOptions } from './logger.ts';
+import type { ConnectionOrigin } from './server/connection.ts';
+
+/** What the thread is made with. */
+export interface ShardThreadData {
+  readonly logger: LoggerOptions;
+  /** For answers to running requests when the thread is told to stop, milliseconds. */
+  readonly graceMs: number;
+}
+
+/** What a shard begins its work with. */
+export interface ShardData {
+  readonly config: BrokerConfig;
+  readonly clusterId: string;
+  readonly logDirs: readonly LogDirData[];
+}
+
+/** What main found out about a log directory before any log was opened. */
+export interface LogDirData {
+  readonly path: string;
+  /** The last stop was clean: nothing has to be recovered. */
+  readonly cleanShutdown: boolean;
+  /** The machine may have lost power since: unflushed pages may be gone. */
+  readonly afterPowerLoss: boolean;
+  /** A flush failed before the stop: the page cache may hold what the device does not. */
+  readonly dropCache: boolean;
+  /** Of each partition directory that is there, by its name (`topic-0`). */
+  readonly partitions: Map<string, PartitionMarks>;
+}
+
+export type ToShard =
+  /** Comes before anything else, the quorum's messages included. */
+  | { readonly type: 'shard.start'; readonly data: ShardData }
+  /** A descriptor that is the shard's from now on. */
+  | { readonly type: 'shard.connection'; readonly fd: number; readonly origin: ConnectionOrigin };
+
+export type FromShard =
+  | { readonly type: 'shard.closed'; readonly connectionId: number }
+  | { readonly type: 'shard.checkpoint'; readonly dirs: readonly LogDirCheckpoint[] }
+  | ({ readonly type: 'shard.deleted' } & DeletedPartition)
+  /** All logs are closed; `clean` when all that is in them is on stable storage. */
+  | { readonly type: 'shard.stopped'; readonly clean: boolean }
+  /** A write or flush failed, and the directory is offline. */
+  | { readonly type: 'shard.dirFailed'; readonly path: string }
+  /** The shard cannot go on; the process must stop with this reason. */
+  | { readonly type: 'shard.failed'; readonly reason: string };
+
+/** Offsets of a shard's partitions in one log directory, for its checkpoint files. */
+export interface LogDirCheckpoint {
+  readonly path: string;
+  readonly partitions: readonly PartitionCheckpoint[];
+}
+
+export interface DeletedPartition {
+  /** The log directory. */
+  readonly path: string;
+  readonly topic: string;
+  readonly partition: number;
+  /** The partition's directory under its new name, to be removed. */
+  readonly renamed: string;
+}

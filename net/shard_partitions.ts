@@ -1,0 +1,306 @@
+/**
+ * The partitions of a shard: opens and drops their logs as the metadata says, and carries what happens to the
+ * logs (written, flushed, directory failed) to their leaders.
+ *
+ * Thread: the shard's own. Concurrency: none; a metadata delta is acted on in one go. Durability: opening a log
+ * makes nothing durable; the first flush that counts covers the names of its files too (`FlushGroup`).
+ */
+import { ErrorCode } from '../engine/error_code.gen.ts';
+import { type FlushEvents, FlushGroup, flushEachMaxDefault } from '../engine/log/flush_group.ts';
+import { partitionDirectoryName } from '../engine/log/partition_directory.ts';
+import { PartitionLog } from '../engine/log/partition_log.ts';
+import { SegmentCache } from '../engine/log/segment_cache.ts';
+import { type Clock, type Disk, DiskError, type Random } from '../engine/ports.ts';
+import type { MetadataChanges, PartitionReference } from '../replication/metadata/changes.ts';
+import type { MetadataImage } from '../replication/metadata/image.ts';
+import { PartitionLeader } from '../replication/partition/leader.ts';
+import type { BrokerConfig } from './config/broker_config.ts';
+import { logConfigFor, minInsyncReplicasFor } from './config/topic_config.ts';
+import type { Logger } from './logger.ts';
+import { PartitionTable } from './partition_table.ts';
+import type { DeletedPartition, LogDirCheckpoint, LogDirData } from './shard_messages.ts';
+
+export interface ShardPartitionsOptions {
+  readonly config: BrokerConfig;
+  readonly image: MetadataImage;
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logDirs: readonly LogDirData[];
+  readonly logger: Logger;
+  /** Runs the function after the events of the current turn. */
+  readonly defer: (run: () => void) => void;
+  /** The partition has more to read. */
+  readonly onHighWatermark: (leader: PartitionLeader) => void;
+  /** A partition's directory waits under a new name to be removed. */
+  readonly onDeleted: (deleted: DeletedPartition) => void;
+  /** A write or flush in the log directory failed. */
+  readonly onDirFailed: (path: string) => void;
+  /** No log directory is left. */
+  readonly onAllFailed: (reason: string) => void;
+}
+
+interface LogDir extends LogDirData {
+  readonly group: FlushGroup;
+  /** Logs of this shard in it. */
+  logs: number;
+}
+
+/** Segments that nobody writes to but that stay open, with their indexes in memory: 5 MB each at the most. */
+const openSegmentsMax = 256;
+
+export class ShardPartitions {
+  readonly table: PartitionTable = new PartitionTable();
+  readonly #options: ShardPartitionsOptions;
+  readonly #dirs: LogDir[];
+  readonly #cache: SegmentCache = new SegmentCache(openSegmentsMax);
+  readonly #leaders = new Map<PartitionLog, PartitionLeader>();
+  /** Could not be opened for lack of space; tried again with every tick. */
+  #unopened: PartitionReference[] = [];
+  #producersCheckedMs: number;
+
+  constructor(options: ShardPartitionsOptions) {
+    this.#options = options;
+    this.#producersCheckedMs = options.clock.monotonicMs();
+    this.#dirs = options.logDirs.map((dir) => this.#makeDir(dir));
+  }
+
+  /** Acts on a metadata delta that has been applied to the image. @throws DiskError when a log cannot be opened */
+  apply(changes: MetadataChanges): void {
+    for (const { topic, partition } of changes.deletedPartitions)
+      this.#drop(topic.id, partition.partitionId);
+    for (const created of changes.createdPartitions) if (this.#isOurs(created)) this.#open(created);
+    for (const { topic, partition } of changes.changedPartitions) {
+      const leader = this.table.byId(topic.id, partition.partitionId);
+      if (leader === undefined) continue;
+      leader.leaderEpoch = partition.leaderEpoch;
+      leader.isrSize = partition.isr.length;
+    }
+    for (const name of changes.changedTopicConfigs) this.#updateConfig(name);
+  }
+
+  /** Once a second: timed flushes, producers to forget, logs to try again. */
+  tick(): void {
+    for (const { group } of this.#dirs) group.tick();
+    const unopened = this.#unopened;
+    this.#unopened = [];
+    for (const reference of unopened) this.#open(reference);
+    const { clock, config } = this.#options;
+    if (clock.monotonicMs() - this.#producersCheckedMs < config.producerIdExpirationCheckIntervalMs)
+      return;
+    this.#producersCheckedMs = clock.monotonicMs();
+    for (const log of this.#leaders.keys()) log.expireProducers(clock.wallMs());
+  }
+
+  /** Brings what a restart would have to read again up to date on the disk; `done` gets the directories that went well. */
+  checkpoint(done: (dir: LogDirCheckpoint) => void): void {
+    for (const dir of this.#dirs)
+      dir.group.checkpoint((error) => {
+        if (error === null) done(this.#marks(dir));
+        else this.#options.logger.warn({ dir: dir.path, error }, 'checkpoint put off');
+      });
+  }
+
+  /** Closes all logs. `clean`: all that is in them is on stable storage; `dirs` has the marks of those that are. */
+  async close(): Promise<{ dirs: LogDirCheckpoint[]; clean: boolean }> {
+    const dirs: LogDirCheckpoint[] = [];
+    for (const dir of this.#dirs) {
+      const error = await new Promise<DiskError | null>((resolve) => dir.group.close(resolve));
+      if (error === null) dirs.push(this.#marks(dir));
+      else this.#options.logger.error({ dir: dir.path, error }, 'logs could not be closed');
+    }
+    return { dirs, clean: dirs.length === this.#dirs.length };
+  }
+
+  #makeDir(data: LogDirData): LogDir {
+    const { disk, clock, defer } = this.#options;
+    const group = new FlushGroup({
+      disk,
+      clock,
+      dir: data.path,
+      events: this.#events(data.path),
+      defer,
+      flushEachMax: flushEachMaxDefault,
+    });
+    return { ...data, group, logs: 0 };
+  }
+
+  #events(path: string): FlushEvents {
+    return {
+      onWritten: (log, _from, to, error) => {
+        const leader = this.#leaders.get(log);
+        if (leader === undefined) return;
+        if (error !== ErrorCode.NONE) leader.logWriteFailed(error);
+        else {
+          leader.logWritten(to);
+          if (log.config.durability === 'os') leader.logFlushed(to);
+        }
+        if (error !== ErrorCode.NONE) this.#warnOfFullDisk(path);
+      },
+      onFlushed: (log, offset) => this.#leaders.get(log)?.logFlushed(offset),
+      onDirectoryFailed: (error) => this.#failDir(path, error),
+    };
+  }
+
+  #isOurs({ partition }: PartitionReference): boolean {
+    return partition.replicas.includes(this.#options.config.nodeId);
+  }
+
+  #open(reference: PartitionReference): void {
+    const { topic, partition } = reference;
+    try {
+      this.#add(reference, this.#place(topic.name, partition.partitionId));
+    } catch (error) {
+      if (!(error instanceof DiskError && error.isFull)) throw error;
+      this.#unopened.push(reference);
+      const name = partitionDirectoryName(topic.name, partition.partitionId);
+      this.#options.logger.logLimited(
+        'log not opened',
+        60_000,
+        'error',
+        { partition: name, error },
+        'a partition cannot be opened while the disk is full; trying again until there is room',
+      );
+    }
+  }
+
+  /** Where the partition is, or else the directory with the fewest logs. */
+  #place(topic: string, partition: number): LogDir {
+    const name = partitionDirectoryName(topic, partition);
+    let best = this.#dirs[0]!;
+    for (const dir of this.#dirs) {
+      if (dir.partitions.has(name)) return dir;
+      if (dir.group.failure === null && dir.logs < best.logs) best = dir;
+    }
+    return best;
+  }
+
+  #add({ topic, partition }: PartitionReference, dir: LogDir): void {
+    const { config, image, disk, clock, random } = this.#options;
+    const name = partitionDirectoryName(topic.name, partition.partitionId);
+    const marks = dir.partitions.get(name);
+    // They describe what was there at the start, and not a later topic of the same name.
+    dir.partitions.delete(name);
+    const overrides = image.topicConfigs(topic.name);
+    const log = PartitionLog.open({
+      disk,
+      clock,
+      random,
+      cache: this.#cache,
+      dir: `${dir.path}/${name}`,
+      topic: topic.name,
+      partition: partition.partitionId,
+      topicId: topic.id,
+      config: logConfigFor(overrides, config),
+      recoveryPoint: marks?.recoveryPoint ?? 0,
+      logStartOffset: marks?.logStartOffset ?? 0,
+      cleanShutdown: dir.cleanShutdown,
+      afterPowerLoss: dir.afterPowerLoss,
+      dropCache: dir.dropCache,
+      setAsideDamage: true,
+    });
+    this.#reportRecovery(log, marks !== undefined);
+    const leader = new PartitionLeader({
+      topic: topic.name,
+      topicId: topic.id,
+      partition: partition.partitionId,
+      leaderEpoch: partition.leaderEpoch,
+      log,
+      flushGroup: dir.group,
+      isrSize: partition.isr.length,
+      minInsyncReplicas: minInsyncReplicasFor(overrides, config),
+      onHighWatermark: this.#options.onHighWatermark,
+    });
+    this.#leaders.set(log, leader);
+    this.table.add(leader);
+    dir.logs += 1;
+    dir.group.adopt(log);
+  }
+
+  #drop(topicId: string, partition: number): void {
+    this.#unopened = this.#unopened.filter(
+      (one) => one.topic.id !== topicId || one.partition.partitionId !== partition,
+    );
+    const leader = this.table.remove(topicId, partition);
+    if (leader === undefined) return;
+    const { log } = leader;
+    const dir = this.#dirs.find(({ path }) => log.dir.startsWith(`${path}/`))!;
+    leader.refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
+    this.#leaders.delete(log);
+    dir.group.forget(log);
+    dir.logs -= 1;
+    const renamed = log.delete();
+    this.#options.onDeleted({ path: dir.path, topic: leader.topic, partition, renamed });
+  }
+
+  #updateConfig(topic: string): void {
+    const { image, config } = this.#options;
+    const overrides = image.topicConfigs(topic);
+    for (const { partitionId } of image.topic(topic)?.partitions ?? [])
+      this.table
+        .byName(topic, partitionId)
+        ?.updateConfig(logConfigFor(overrides, config), minInsyncReplicasFor(overrides, config));
+  }
+
+  #failDir(path: string, error: DiskError): void {
+    this.#options.logger.error(
+      { dir: path, error },
+      'log directory is offline: a write or flush failed. Check the disk, then restart',
+    );
+    for (const [log, leader] of this.#leaders)
+      if (log.dir.startsWith(`${path}/`)) leader.refuse(ErrorCode.KAFKA_STORAGE_ERROR);
+    this.#options.onDirFailed(path);
+    if (this.#dirs.every(({ group }) => group.failure !== null))
+      this.#options.onAllFailed(
+        `every log directory is offline, the last one for: ${error.message}`,
+      );
+  }
+
+  #warnOfFullDisk(path: string): void {
+    this.#options.logger.logLimited(
+      `full ${path}`,
+      60_000,
+      'error',
+      { dir: path },
+      'the disk is full: produce requests are refused until there is room again',
+    );
+  }
+
+  #marks(dir: LogDir): LogDirCheckpoint {
+    const partitions = [];
+    for (const [log, leader] of this.#leaders) {
+      if (!log.dir.startsWith(`${dir.path}/`)) continue;
+      partitions.push({
+        topic: log.topic,
+        partition: log.partition,
+        recoveryPoint: log.recoveryPoint,
+        logStartOffset: log.logStartOffset,
+        highWatermark: leader.highWatermark,
+      });
+    }
+    return { path: dir.path, partitions };
+  }
+
+  #reportRecovery(log: PartitionLog, known: boolean): void {
+    const { logger } = this.#options;
+    const { recovery } = log;
+    const partition = partitionDirectoryName(log.topic, log.partition);
+    if (recovery.isNew && known)
+      logger.error(
+        { partition },
+        'the directory of a partition was gone and has been made anew, empty',
+      );
+    if (recovery.cutBytes > 0)
+      logger.info({ partition, bytes: recovery.cutBytes }, 'cut an unfinished write off the log');
+    if (recovery.lost !== null)
+      logger.error(
+        { partition, ...recovery.lost },
+        'the log ends before what was flushed: records are lost',
+      );
+    for (const range of recovery.setAside)
+      logger.error(
+        { partition, ...range },
+        'damaged records were set aside in a file of their own',
+      );
+  }
+}

@@ -1,0 +1,19 @@
+/** What the handlers of the data path see of the shard that they run on. */
+import type { Clock } from '../engine/ports.ts';
+import type { PartitionLeader } from '../replication/partition/leader.ts';
+import type { BrokerConfig } from './config/broker_config.ts';
+import type { PartitionTable } from './partition_table.ts';
+import type { ProducerIds } from './producer_ids.ts';
+import type { FetchSessions } from './server/fetch_sessions.ts';
+import type { Purgatory } from './server/purgatory.ts';
+import type { ShardContext } from './shard_context.ts';
+
+export interface ShardServices extends ShardContext {
+  readonly config: BrokerConfig;
+  readonly clock: Clock;
+  readonly partitions: PartitionTable;
+  readonly fetchSessions: FetchSessions;
+  /** Requests that wait: fetches under the partitions that they read, produce requests under none. */
+  readonly purgatory: Purgatory<PartitionLeader>;
+  readonly producerIds: ProducerIds;
+}

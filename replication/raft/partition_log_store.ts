@@ -1,0 +1,246 @@
+/**
+ * The metadata log in the log engine's `PartitionLog`: Kafka's files, recovery and group commit, as for any partition.
+ *
+ * Thread: the quorum's, with a FlushGroup of its own. Durability: `flush` is fulfilled after a flush that began when
+ * everything appended before had been written.
+ */
+import assert from 'node:assert/strict';
+import {
+  baseTimestampOf,
+  lastOffsetDeltaOf,
+  lastOffsetOf,
+  leaderEpochOf,
+  maxTimestampOf,
+  recordCountOf,
+  sizeOf,
+} from '../../engine/batch/header.ts';
+import { newBatchInfo } from '../../engine/batch/rules.ts';
+import { ErrorCode } from '../../engine/error_code.gen.ts';
+import { type AppendResult, newAppendResult } from '../../engine/log/append_result.ts';
+import { type FlushEvents, FlushGroup, flushEachMaxDefault } from '../../engine/log/flush_group.ts';
+import { defaultLogConfig, type LogConfig } from '../../engine/log/log_config.ts';
+import { PartitionLog } from '../../engine/log/partition_log.ts';
+import { SegmentCache } from '../../engine/log/segment_cache.ts';
+import type { Clock, Disk, DiskError, Random } from '../../engine/ports.ts';
+import { metadataTopicName, uuidMetadataTopic } from '../metadata/records.ts';
+import { LogFullError, type MetadataLogStore } from './metadata_log_store.ts';
+
+const readChunkBytes = 4 * 1024 * 1024;
+
+/** Nothing is ever deleted by age or size; a batch may be as large as the quorum lets it become. */
+const metadataLogConfig: LogConfig = {
+  ...defaultLogConfig,
+  maxMessageBytes: 8 * 1024 * 1024,
+  retentionMs: -1,
+  retentionBytes: -1,
+  durability: 'fsync',
+};
+
+export interface PartitionLogStoreOptions {
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** The log directory, which exists; the log is `__cluster_metadata-0` in it. */
+  readonly logDir: string;
+  /** From `recovery-point-offset-checkpoint`, 0 without an entry. */
+  readonly recoveryPoint: number;
+  /** See the engine's `LogOptions`. */
+  readonly cleanShutdown: boolean;
+  readonly afterPowerLoss: boolean;
+  readonly dropCache: boolean;
+  /** Runs the function after the current turn's events: setImmediate. */
+  readonly defer: (run: () => void) => void;
+}
+
+interface Waiter {
+  /** Everything below it must be on stable storage. */
+  readonly target: number;
+  readonly resolve: () => void;
+  readonly reject: (error: Error) => void;
+}
+
+export class PartitionLogStore implements MetadataLogStore, FlushEvents {
+  readonly log: PartitionLog;
+  readonly #options: PartitionLogStoreOptions;
+  readonly #group: FlushGroup;
+  readonly #info = newBatchInfo();
+  readonly #result: AppendResult = newAppendResult();
+  /** Invariant: in the order of `target`. */
+  #waiters: Waiter[] = [];
+  /** Offset behind appends that the log refused since the last `flush`; null when it took them all. */
+  #refusedEndOffset: number | null = null;
+  #failure: Error | null = null;
+
+  /**
+   * Opens or makes the log, and flushes what recovery kept of its tail. Rejects with a text for people when the log
+   * lacks something that had been committed: a metadata log is not repaired by leaving parts out.
+   */
+  static async open(options: PartitionLogStoreOptions): Promise<PartitionLogStore> {
+    const dir = metadataLogPath(options.logDir);
+    const { disk, clock, random, recoveryPoint, cleanShutdown, afterPowerLoss, dropCache } =
+      options;
+    const log = PartitionLog.open({
+      disk,
+      clock,
+      random,
+      cache: new SegmentCache(4),
+      dir,
+      topic: metadataTopicName,
+      partition: 0,
+      topicId: uuidMetadataTopic,
+      config: metadataLogConfig,
+      recoveryPoint,
+      logStartOffset: 0,
+      cleanShutdown,
+      afterPowerLoss,
+      dropCache,
+      setAsideDamage: false,
+    });
+    const problem = problemOf(log);
+    if (problem !== null) throw new Error(`The metadata log in ${dir} cannot be used: ${problem}`);
+    const store = new PartitionLogStore(options, log);
+    store.#group.adopt(log);
+    await store.#flushed(log.writtenOffset);
+    return store;
+  }
+
+  private constructor(options: PartitionLogStoreOptions, log: PartitionLog) {
+    this.#options = options;
+    this.log = log;
+    this.#group = new FlushGroup({
+      disk: options.disk,
+      clock: options.clock,
+      dir: options.logDir,
+      events: this,
+      defer: options.defer,
+      flushEachMax: flushEachMaxDefault,
+    });
+  }
+
+  get endOffset(): number {
+    return this.#refusedEndOffset ?? this.log.logEndOffset;
+  }
+
+  get lastEpoch(): number {
+    return Math.max(0, this.log.epochs.latestEpoch);
+  }
+
+  read(visit: (batches: Uint8Array) => void): void {
+    const { log } = this;
+    for (let offset = 0; offset < log.logEndOffset; ) {
+      const found = log.read(offset, readChunkBytes, log.logEndOffset, true);
+      if (typeof found !== 'object')
+        throw new Error(`The metadata log in ${log.dir} cannot be read at offset ${offset}.`);
+      const chunk = log.copy(found);
+      visit(chunk);
+      offset = endOffsetOf(chunk);
+    }
+  }
+
+  append(batch: Uint8Array): void {
+    const info = this.#info;
+    info.recordCount = recordCountOf(batch, 0);
+    info.lastOffsetDelta = lastOffsetDeltaOf(batch, 0);
+    info.baseTimestamp = baseTimestampOf(batch, 0);
+    info.maxTimestamp = maxTimestampOf(batch, 0);
+    info.offsetOfMaxTimestamp = 0;
+    const epoch = leaderEpochOf(batch, 0);
+    const nowMs = this.#options.clock.wallMs();
+    this.#group.markDirty(this.log);
+    if (this.#refusedEndOffset === null) {
+      const { length } = batch;
+      const code = this.log.append(batch, 0, length, info, epoch, nowMs, this.#result);
+      if (code === ErrorCode.NONE) return;
+      assert(code === ErrorCode.KAFKA_STORAGE_ERROR, `append to the metadata log: error ${code}`);
+    }
+    this.#refusedEndOffset = lastOffsetOf(batch, 0) + 1;
+  }
+
+  flush(): Promise<void> {
+    if (this.#failure === null && this.#refusedEndOffset !== null) {
+      this.#refusedEndOffset = null;
+      const failed = this.log.failure;
+      return Promise.reject(failed ?? noRoom());
+    }
+    return this.#flushed(this.log.logEndOffset);
+  }
+
+  /**
+   * Makes the next start short: moves the recovery point up to what is flushed. Fulfilled when `log.recoveryPoint` may
+   * be written into the directory's checkpoint.
+   */
+  checkpoint(): Promise<void> {
+    return settled((done) => this.#group.checkpoint(done));
+  }
+
+  close(): Promise<void> {
+    return settled((done) => this.#group.close(done));
+  }
+
+  onWritten(_log: PartitionLog, from: number, _to: number, error: ErrorCode): void {
+    if (error === ErrorCode.NONE) return;
+    this.#refusedEndOffset = null;
+    this.#settle((waiter) => waiter.target > from, noRoom());
+  }
+
+  onFlushed(_log: PartitionLog, offset: number): void {
+    this.#settle((waiter) => waiter.target <= offset, null);
+  }
+
+  onDirectoryFailed(error: DiskError): void {
+    this.#failure = error;
+    this.#settle(() => true, error);
+  }
+
+  #flushed(target: number): Promise<void> {
+    if (this.#failure !== null) return Promise.reject(this.#failure);
+    if (this.log.flushedOffset >= target) return Promise.resolve();
+    return new Promise((resolve, reject) => {
+      this.#waiters.push({ target, resolve, reject });
+    });
+  }
+
+  #settle(concerns: (waiter: Waiter) => boolean, error: Error | null): void {
+    const waiters = this.#waiters.filter(concerns);
+    this.#waiters = this.#waiters.filter((waiter) => !concerns(waiter));
+    for (const { resolve, reject } of waiters)
+      if (error === null) resolve();
+      else reject(error);
+  }
+}
+
+/** Where the metadata log lies in its log directory; the vote file lies in it too. */
+export function metadataLogPath(logDir: string): string {
+  return `${logDir}/${metadataTopicName}-0`;
+}
+
+function problemOf(log: PartitionLog): string | null {
+  const { damage, lost } = log.recovery;
+  const [first] = damage;
+  if (first !== undefined)
+    return `it is damaged from offset ${first.fromOffset} on (${first.problem}). Restore it from a copy.`;
+  if (lost !== null)
+    return `it ends at offset ${lost.fromOffset}, and was on disk up to ${lost.toOffset}. Restore it from a copy.`;
+  if (log.logStartOffset > 0)
+    return `it begins at offset ${log.logStartOffset}: what was before is in a snapshot, which this version cannot read.`;
+  return null;
+}
+
+function endOffsetOf(batches: Uint8Array): number {
+  let last = 0;
+  for (let start = 0; start < batches.length; start += sizeOf(batches, start)) last = start;
+  return lastOffsetOf(batches, last) + 1;
+}
+
+function noRoom(): LogFullError {
+  return new LogFullError('The disk of the metadata log is full; changes of metadata are refused.');
+}
+
+function settled(start: (done: (error: DiskError | null) => void) => void): Promise<void> {
+  return new Promise((resolve, reject) => {
+    start((error) => {
+      if (error === null) resolve();
+      else reject(error);
+    });
+  });
+}

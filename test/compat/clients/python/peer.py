@@ -1,0 +1,120 @@
+"""confluent-kafka (librdkafka) behind the command contract of ../README.md."""
+
+import json
+import sys
+import time
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+
+def to_bytes(text):
+    return None if text is None else bytes.fromhex(text)
+
+
+def to_hex(data):
+    return None if data is None else data.hex()
+
+
+def create(command):
+    admin = AdminClient({"bootstrap.servers": command["bootstrap"]})
+    topic = NewTopic(command["topic"], num_partitions=command["partitions"], replication_factor=1)
+    for future in admin.create_topics([topic], operation_timeout=30).values():
+        future.result()
+
+
+def produce(command):
+    failures = []
+    producer = Producer(
+        {
+            "bootstrap.servers": command["bootstrap"],
+            "compression.type": command["codec"],
+            "acks": command["acks"],
+            "enable.idempotence": command["idempotent"],
+            "linger.ms": 20,
+            "message.max.bytes": 10_000_000,
+            "message.timeout.ms": 30_000,
+        }
+    )
+
+    def delivered(error, _message):
+        if error is not None:
+            failures.append(error)
+
+    with open(command["input"], encoding="utf-8") as lines:
+        for line in lines:
+            record = json.loads(line)
+            producer.produce(
+                command["topic"],
+                partition=command["partition"],
+                key=to_bytes(record["key"]),
+                value=to_bytes(record["value"]),
+                headers=[(name, to_bytes(value)) for name, value in record["headers"]],
+                timestamp=record["timestamp"],
+                on_delivery=delivered,
+            )
+            producer.poll(0)
+    if producer.flush(30) != 0:
+        raise TimeoutError("not everything was delivered in 30 s")
+    if failures:
+        raise KafkaException(failures[0])
+
+
+def consume(command):
+    consumer = Consumer(
+        {
+            "bootstrap.servers": command["bootstrap"],
+            # The client insists on a name, although nothing is committed and nothing is subscribed.
+            "group.id": "compat",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "fetch.wait.max.ms": 100,
+        }
+    )
+    missing = {(topic, partition): count for topic, partition, count in command["partitions"]}
+    deadline = time.monotonic() + command["timeoutMs"] / 1000
+    try:
+        consumer.assign([TopicPartition(topic, partition, 0) for topic, partition in missing])
+        with open(command["output"], "w", encoding="utf-8") as output:
+            while any(count > 0 for count in missing.values()):
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"timed out; still missing {missing}")
+                message = consumer.poll(0.2)
+                if message is None:
+                    continue
+                if message.error() is not None:
+                    raise KafkaException(message.error())
+                missing[(message.topic(), message.partition())] -= 1
+                output.write(json.dumps(describe(message)) + "\n")
+    finally:
+        consumer.close()
+
+
+def describe(message):
+    return {
+        "topic": message.topic(),
+        "partition": message.partition(),
+        "offset": message.offset(),
+        "timestamp": message.timestamp()[1],
+        "key": to_hex(message.key()),
+        "value": to_hex(message.value()),
+        "headers": [[name, to_hex(value)] for name, value in message.headers() or []],
+    }
+
+
+COMMANDS = {"create": create, "produce": produce, "consume": consume}
+
+
+def main():
+    for line in sys.stdin:
+        command = json.loads(line)
+        try:
+            COMMANDS[command["command"]](command)
+            answer = {"ok": True}
+        except Exception as error:  # The answer carries every failure; the driver judges it.
+            answer = {"ok": False, "error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()

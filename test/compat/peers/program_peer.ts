@@ -1,0 +1,141 @@
+/** The clients that are programs of ours in other languages, all behind the contract of ../clients/README.md. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { installFranz, installJava, installPython } from './install.ts';
+import {
+  CONSUME_TIMEOUT_MS,
+  type Limits,
+  type Mode,
+  type Peer,
+  type PeerRecord,
+  type ReadRecord,
+  type Wanted,
+} from './peer.ts';
+
+interface Answer {
+  readonly ok: boolean;
+  readonly error?: string;
+}
+
+/** A running peer program: one command at a time. */
+export class Program {
+  /** For the files through which records travel. */
+  readonly dir: string = mkdtempSync(join(tmpdir(), 'millrace-peer-'));
+  readonly #child: ChildProcess;
+  readonly #answers: AsyncIterator<string>;
+  readonly #closed: Promise<unknown>;
+  #errors = '';
+
+  constructor(file: string, args: readonly string[]) {
+    this.#child = spawn(file, args, { cwd: this.dir, stdio: ['pipe', 'pipe', 'pipe'] });
+    this.#closed = new Promise((resolve) => {
+      this.#child.once('close', resolve);
+      this.#child.once('error', resolve);
+    });
+    this.#child.stdin?.on('error', () => {});
+    this.#child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
+      this.#errors = (this.#errors + chunk).slice(-20_000);
+    });
+    const { stdout } = this.#child;
+    if (stdout === null) throw new Error('no output');
+    this.#answers = createInterface({ input: stdout })[Symbol.asyncIterator]();
+  }
+
+  /** Carries out a command; throws what the client reports, with what it wrote to standard error. */
+  async run(command: Readonly<Record<string, unknown>>): Promise<void> {
+    this.#errors = '';
+    this.#child.stdin?.write(`${JSON.stringify(command)}\n`);
+    const line = await this.#answers.next();
+    if (line.done === true) throw new Error(`the client ended; it said:\n${this.#errors}`);
+    const answer = JSON.parse(line.value) as Answer;
+    if (!answer.ok) throw new Error(`${answer.error}\n${this.#errors}`.trim());
+  }
+
+  async close(): Promise<void> {
+    this.#child.stdin?.end();
+    const timer = setTimeout(() => this.#child.kill('SIGKILL'), 10_000);
+    await this.#closed;
+    clearTimeout(timer);
+    rmSync(this.dir, { recursive: true, force: true });
+  }
+}
+
+/** Writes records as JSON lines. */
+export function writeRecords(path: string, records: readonly PeerRecord[]): void {
+  writeFileSync(path, records.map((record) => `${JSON.stringify(record)}\n`).join(''));
+}
+
+/** A client whose program knows all three commands. */
+class ProgramPeer implements Peer {
+  readonly name: string;
+  readonly limits: Limits = {};
+  readonly #program: Program;
+  readonly #bootstrap: string;
+
+  constructor(name: string, program: Program, bootstrap: string) {
+    this.name = name;
+    this.#program = program;
+    this.#bootstrap = bootstrap;
+  }
+
+  async create(topic: string, partitions: number): Promise<void> {
+    await this.#program.run({ command: 'create', bootstrap: this.#bootstrap, topic, partitions });
+  }
+
+  async produce(
+    topic: string,
+    partition: number,
+    mode: Mode,
+    records: readonly PeerRecord[],
+  ): Promise<void> {
+    const input = join(this.#program.dir, 'input');
+    writeRecords(input, records);
+    const bootstrap = this.#bootstrap;
+    await this.#program.run({ command: 'produce', bootstrap, topic, partition, input, ...mode });
+  }
+
+  async consume(wanted: readonly Wanted[]): Promise<ReadRecord[]> {
+    const output = join(this.#program.dir, 'output');
+    await this.#program.run({
+      command: 'consume',
+      bootstrap: this.#bootstrap,
+      partitions: wanted,
+      output,
+      timeoutMs: CONSUME_TIMEOUT_MS,
+    });
+    const lines = readFileSync(output, 'utf8').trimEnd().split('\n');
+    return lines.map((line) => JSON.parse(line) as ReadRecord);
+  }
+
+  async close(): Promise<void> {
+    await this.#program.close();
+  }
+}
+
+/** Starts the Java program: a heap that is enough, and a compiler that does not compete with the broker. */
+export async function startJava(): Promise<Program> {
+  const { classPath } = await installJava();
+  const options = ['-Xmx512m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'];
+  const logging = '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn';
+  return new Program('java', [...options, logging, '-cp', classPath, 'Peer']);
+}
+
+/** Apache Kafka's own client. */
+export async function javaPeer(bootstrap: string): Promise<Peer> {
+  return new ProgramPeer('java', await startJava(), bootstrap);
+}
+
+/** franz-go. */
+export async function franzPeer(bootstrap: string): Promise<Peer> {
+  const { program } = await installFranz();
+  return new ProgramPeer('franz-go', new Program(program, []), bootstrap);
+}
+
+/** confluent-kafka for Python, a current librdkafka. */
+export async function pythonPeer(bootstrap: string): Promise<Peer> {
+  const { python, program } = await installPython();
+  return new ProgramPeer('python', new Program(python, [program]), bootstrap);
+}

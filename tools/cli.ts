@@ -1,0 +1,83 @@
+/** The commands of `millrace`, their options, and what the exit codes mean. */
+import { readFileSync } from 'node:fs';
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import { logLevels } from '../net/logger.ts';
+import { ExitCode, type StartOptions } from './start_options.ts';
+
+const startHelp = `
+Examples:
+  millrace start
+      one node, data in ./data, clients connect to 127.0.0.1:9092
+  millrace start --set log.dirs=/var/lib/millrace --set num.partitions=6
+  millrace start --config server.properties --log-format json
+      a properties file with Kafka's names; --set wins over it
+  millrace start --set listeners=PLAINTEXT://:9092 --set advertised.listeners=PLAINTEXT://broker.example:9092
+      clients on other machines: listen everywhere, and say where clients find this one
+
+With npm: npm start -- --set log.dirs=/var/lib/millrace
+
+SIGTERM, SIGINT and SIGHUP stop cleanly; a second one ends the process at once (the next start then recovers).
+
+Exit codes:
+  0  stopped cleanly
+  1  failed while running; the reason is on the log
+  2  wrong option or setting; nothing was opened
+  3  could not start: port in use, data directory locked or not writable, ...
+`;
+
+/** Runs the command line. Ends the process itself on every way out but a broker that is running. */
+export async function main(argv: readonly string[]): Promise<void> {
+  try {
+    await program().parseAsync(argv);
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    // Help and version asked for have exit code 0; help shown because no command was given is a usage error.
+    process.exitCode = error.exitCode === 0 ? ExitCode.stopped : ExitCode.usage;
+  }
+}
+
+function program(): Command {
+  const command = new Command('millrace')
+    .description('A distributed log that speaks the Kafka protocol.')
+    .version(version(), '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print this help')
+    .exitOverride();
+  command.addCommand(startCommand().copyInheritedSettings(command));
+  return command;
+}
+
+function startCommand(): Command {
+  return new Command('start')
+    .description('start a broker')
+    .option('-c, --config <file>', 'properties file, as server.properties of Kafka')
+    .option('-s, --set <key=value>', 'one setting; may be repeated', collectSetting, [])
+    .addOption(
+      new Option('--log-format <format>', 'form of log lines')
+        .choices(['text', 'json'])
+        .default('text'),
+    )
+    .addOption(
+      new Option('--log-level <level>', 'least level of log lines')
+        .choices(logLevels)
+        .default('info'),
+    )
+    .addHelpText('after', startHelp)
+    .allowExcessArguments(false)
+    .action(async (options: StartOptions) => {
+      const { start } = await import('./start.ts');
+      await start(options, version());
+    });
+}
+
+function collectSetting(text: string, earlier: readonly string[]): readonly string[] {
+  if (!/^\s*[^=\s]/.test(text) || !text.includes('=')) {
+    throw new InvalidArgumentError('Allowed: key=value.');
+  }
+  return [...earlier, text];
+}
+
+function version(): string {
+  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
+  const { version: number } = JSON.parse(text) as { version: string };
+  return number;
+}

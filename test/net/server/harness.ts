@@ -142,7 +142,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
 }
 
 /** A client that keeps what it gets, cut into frames. */
-export class TestClient {
+class TestClient {
   readonly socket: Socket;
   /** Whole frames received, without their sizes. */
   readonly frames: Buffer[] = [];

@@ -94,10 +94,9 @@ export class SlabAllocator {
 
   /** A region of at least `bytes` bytes, contents undefined. Throws on a size outside of 1…regionBytesMax. */
   alloc(bytes: number): Region {
-    assert(
-      Number.isInteger(bytes) && bytes > 0 && bytes <= slabLimits.regionBytesMax,
-      `a region of ${bytes} bytes`,
-    );
+    const sound = Number.isInteger(bytes) && bytes > 0 && bytes <= slabLimits.regionBytesMax;
+    // Texts are made in the failing case only: these are the hottest functions of a thread.
+    if (!sound) assert.fail(`a region of ${bytes} bytes`);
     if (bytes > slabLimits.slabBytes) return this.#allocDedicated(bytes);
     const order = orderOf(bytes);
     if (this.#current !== null) {
@@ -121,7 +120,7 @@ export class SlabAllocator {
 
   /** Gives a region back; freeing it twice is a broken caller and throws. */
   free(region: Region): void {
-    assert(region.order !== freed, `slab ${region.slabId}: ${region.offset} freed twice`);
+    if (region.order === freed) assert.fail(`slab ${region.slabId}: ${region.offset} freed twice`);
     this.#usedBytes -= region.capacity;
     if (region.order === dedicated) {
       this.#dedicatedBytes -= region.capacity;
@@ -129,7 +128,7 @@ export class SlabAllocator {
       return;
     }
     const slab = this.#slabs.get(region.slabId);
-    assert(slab !== undefined, `slab ${region.slabId} is not of this thread`);
+    if (slab === undefined) assert.fail(`slab ${region.slabId} is not of this thread`);
     slab.usedBytes -= region.capacity;
     release(slab, region.offset >>> blockShift, region.order);
     region.order = freed;
@@ -217,7 +216,9 @@ function take(slab: Slab, order: number): number {
 
 /** Puts a run back and merges it with its buddy as long as that is free as a whole. */
 function release(slab: Slab, start: number, startOrder: number): void {
-  assert(slab.state[start] === startOrder, `slab ${slab.id}: block ${start} is not allocated`);
+  if (slab.state[start] !== startOrder) {
+    assert.fail(`slab ${slab.id}: block ${start} is not allocated`);
+  }
   let block = start;
   let order = startOrder;
   slab.state[block] = inner;

@@ -56,7 +56,7 @@ export class MemoryBudget {
 
   release(bytes: number): void {
     this.#usedBytes -= bytes;
-    assert(this.#usedBytes >= 0, `request memory released twice: ${this.#usedBytes} bytes in use`);
+    assert(this.#usedBytes >= 0, 'request memory released twice');
     if (this.waitingCount > 0) this.onRoom?.();
   }
 

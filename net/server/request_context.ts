@@ -104,10 +104,7 @@ export class RequestContext {
 
   /** Sends a whole response frame, its size included (and counting the ranges). The bytes stay as they are. */
   respondRaw(bytes: Uint8Array, holes: readonly RangeHole[] = noHoles): void {
-    assert(
-      !this.#answered,
-      `API ${this.apiKey}, correlation id ${this.correlationId}: two answers`,
-    );
+    if (this.#answered) this.#failTwice();
     this.#answered = true;
     if (this.#aborted) {
       for (const hole of holes) hole.value.pin?.unpin();
@@ -120,10 +117,7 @@ export class RequestContext {
 
   /** The request is done and gets no answer: produce with acks=0. */
   respondNothing(): void {
-    assert(
-      !this.#answered,
-      `API ${this.apiKey}, correlation id ${this.correlationId}: two answers`,
-    );
+    if (this.#answered) this.#failTwice();
     this.#answered = true;
     if (!this.#aborted) this.#owner.onAnswered(this);
   }
@@ -135,6 +129,11 @@ export class RequestContext {
   fail(reason: string): void {
     if (this.#aborted) return;
     this.#owner.onFailed(this, reason);
+  }
+
+  /** Apart from its callers, who would make its text for every answer. */
+  #failTwice(): never {
+    assert.fail(`API ${this.apiKey}, correlation id ${this.correlationId}: two answers`);
   }
 
   /** The connection has died. For the connection. */

@@ -13,7 +13,12 @@ import { type FileRange, type RangeHole, readFully } from './file_range.ts';
 
 export const sendLimits: Readonly<
   Record<
-    'rangeInlineBytesMax' | 'joinBytesMax' | 'sendfileBytesMax' | 'flushBytesMax' | 'chunkBytes',
+    | 'rangeInlineBytesMax'
+    | 'joinBytesMax'
+    | 'sendfileBytesMax'
+    | 'flushBytesMax'
+    | 'waitChunkBytes'
+    | 'copyChunkBytes',
     number
   >
 > = {
@@ -24,8 +29,10 @@ export const sendLimits: Readonly<
   /** Piece of a file range for one sendfile call, and the most that one flush sends before others get a turn. */
   sendfileBytesMax: 1024 * 1024,
   flushBytesMax: 4 * 1024 * 1024,
-  /** Piece of a range that goes through the stream when the socket is full, or always without sendfile. */
-  chunkBytes: 64 * 1024,
+  /** Piece of a range that goes through the stream when the socket is full: it only has to wait for room. */
+  waitChunkBytes: 16 * 1024,
+  /** Piece of a range where there is no sendfile. */
+  copyChunkBytes: 128 * 1024,
 };
 
 /** sendfile(2) as `engine/native.ts` has it: bytes sent, or minus errno. */
@@ -120,8 +127,9 @@ export class Outbox {
   flush(): void {
     let left: number = sendLimits.flushBytesMax;
     while (!this.#disposed && this.#items.length > 0) {
-      // The stream calls back when it is through, and then it goes on from here.
-      if (this.#socket.writableLength > 0) return;
+      // The stream calls back when it is through, and then it goes on from here. A destroyed one never does,
+      // and its descriptor may be another file's by now; its close event is on the way.
+      if (this.#socket.writableLength > 0 || this.#socket.destroyed) return;
       if (left <= 0) {
         this.#owner.onFlushYield();
         return;
@@ -209,7 +217,7 @@ export class Outbox {
     const position = range.position + item.sent;
     const left = range.byteLength - item.sent;
     let count = -1;
-    if (this.#sendFile !== null && !this.#socket.destroyed) {
+    if (this.#sendFile !== null) {
       const most = Math.min(left, sendLimits.sendfileBytesMax);
       do count = this.#sendFile(this.#fd, range.fd, position, most);
       while (count === eintr);
@@ -224,7 +232,8 @@ export class Outbox {
       else if (count !== eagain) this.#failedRead(`sendfile failed with errno ${-count}`);
       if (this.#disposed) return 0;
     }
-    return this.#sendChunk(item, position, Math.min(left, sendLimits.chunkBytes));
+    const most = this.#sendFile === null ? sendLimits.copyChunkBytes : sendLimits.waitChunkBytes;
+    return this.#sendChunk(item, position, Math.min(left, most));
   }
 
   #sendChunk(item: RangeProgress, position: number, length: number): number {

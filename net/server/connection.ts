@@ -19,12 +19,17 @@ import type { RequestFrame } from './request_frame.ts';
 import { Outbox, type SendOwner, type SendTransport } from './send.ts';
 
 export const connectionLimits: Readonly<
-  Record<'inFlightMax' | 'pendingBytesMax' | 'turnFramesMax' | 'turnBytesMax', number>
+  Record<
+    'inFlightMax' | 'lingerMsMax' | 'pendingBytesMax' | 'turnFramesMax' | 'turnBytesMax',
+    number
+  >
 > = {
   /** Requests of one connection that may be unanswered at the same time. */
   inFlightMax: 256,
   /** Answers not yet taken by the socket, from which on no further request of the connection starts. */
   pendingBytesMax: 1024 * 1024,
+  /** How long a stop waits for the peer's end of a connection on which all is answered. */
+  lingerMsMax: 1_000,
   /** What one connection may do before the others of the thread get their turn. */
   turnFramesMax: 512,
   turnBytesMax: 2 * 1024 * 1024,
@@ -65,6 +70,8 @@ export class Connection implements ContextOwner, ReceiveOwner, SendOwner {
   /** No further request is taken: the peer has ended its side, or the broker stops. */
   #inputEnded: boolean = false;
   #draining: boolean = false;
+  /** All is answered and our side ended; input is thrown away until the peer ends, too. */
+  #lingering: boolean = false;
   #closed: boolean = false;
   #framesTotal = 0;
   #turn = -1;
@@ -113,6 +120,8 @@ export class Connection implements ContextOwner, ReceiveOwner, SendOwner {
   /** For the socket: bytes were read. False stops the reading. */
   onRead(length: number, buffer: Buffer): boolean {
     if (this.#closed) return false;
+    // Whatever comes after the last answer is let through to nowhere, until the peer ends its side.
+    if (this.#lingering) return true;
     const host = this.#host;
     host.counters.bytesReceived += length;
     this.#activeTick = host.tick;
@@ -296,15 +305,14 @@ export class Connection implements ContextOwner, ReceiveOwner, SendOwner {
   #dispatch(frame: RequestFrame): void {
     const { reader, registry } = this.#host;
     reader.reset(frame.bytes, frame.offset, frame.end);
-    const header = decodeRequestHeader(reader);
-    const { apiKey, apiVersion } = header;
+    // The rest of the header depends on these two.
+    const apiKey = reader.view.getInt16(frame.offset);
+    const apiVersion = reader.view.getInt16(frame.offset + 2);
     const handler = registry.find(apiKey);
     if (handler === null) {
       this.knowsApi(apiKey);
       return;
     }
-    const overlaps = handler.overlaps === true;
-    const context = new RequestContext(this, header, reader, frame, overlaps);
     const supported = apiVersion >= handler.minVersion && apiVersion <= handler.maxVersion;
     if (!supported && handler.unsupportedVersion === undefined) {
       const range = `${handler.minVersion}-${handler.maxVersion}`;
@@ -312,6 +320,9 @@ export class Connection implements ContextOwner, ReceiveOwner, SendOwner {
       this.#refuse('unsupported version', reason);
       return;
     }
+    const overlaps = handler.overlaps === true;
+    const header = decodeRequestHeader(reader);
+    const context = new RequestContext(this, header, reader, frame, overlaps);
     this.#slots.push(context);
     this.#running += 1;
     if (!overlaps) this.#exclusive = true;
@@ -343,8 +354,16 @@ export class Connection implements ContextOwner, ReceiveOwner, SendOwner {
   #finishIfDone(): void {
     if (!this.#inputEnded && !this.#draining) return;
     if (this.#slots.length > 0 || this.#outbox.pendingBytes > 0) return;
-    if (!this.#draining && !this.#receiver.open) return;
-    this.close(this.#draining ? 'the broker stops' : 'ended by the peer', true);
+    if (this.#inputEnded) {
+      if (this.#draining || this.#receiver.open) this.close('ended by the peer', true);
+      return;
+    }
+    if (this.#lingering) return;
+    // Closing with unread input would make the kernel reset the connection and drop answers on their way.
+    this.#lingering = true;
+    this.#socket.end();
+    this.#socket.resume();
+    setTimeout(() => this.close('the broker stops', true), connectionLimits.lingerMsMax).unref();
   }
 
   #refuse(kind: string, reason: string, fields: object = {}): void {

@@ -23,7 +23,7 @@ export interface PurgatoryClock {
   clearTimer(timer: unknown): void;
 }
 
-export const monotonicClock: PurgatoryClock = {
+const monotonicClock: PurgatoryClock = {
   nowMs: () => performance.now(),
   // Without a reference: sockets keep a broker alive, a timer that may fire for nothing must not.
   setTimer: (callback, delayMs) => setTimeout(callback, delayMs).unref(),

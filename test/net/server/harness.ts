@@ -142,7 +142,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
 }
 
 /** A client that keeps what it gets, cut into frames. */
-export class TestClient {
+class TestClient {
   readonly socket: Socket;
   /** Whole frames received, without their sizes. */
   readonly frames: Buffer[] = [];
@@ -219,7 +219,7 @@ export class TestClient {
   }
 }
 
-export async function connectClient(port: number, allowHalfOpen = true): Promise<TestClient> {
+export async function connectClient(port: number, allowHalfOpen = false): Promise<TestClient> {
   const socket = createConnection({ port, host: '127.0.0.1', allowHalfOpen, noDelay: true });
   await new Promise<void>((resolve, reject) => {
     socket.once('connect', resolve);

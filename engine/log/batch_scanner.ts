@@ -106,6 +106,12 @@ export class BatchScanner {
     return Scan.batch;
   }
 
+  /** Makes the next call of `next` find the present batch again. Once, and only after `next` said that there is one. */
+  stepBack(): void {
+    this.#next = this.position;
+    this.lastOffset = this.baseOffset - 1;
+  }
+
   #bad(problem: string): Scan {
     this.problem = problem;
     return Scan.bad;

@@ -79,6 +79,7 @@ function emptyParts(options: LogOptions): LogParts {
     snapshotOffset: -1,
     snapshotOffsets: [],
     dirtySegments: [],
+    hasSetAside: false,
     isDirectoryDirty: false,
     isParentDirty: false,
   };
@@ -124,6 +125,7 @@ function openDirectory(
     else if (snapshot >= 0) parts.snapshotOffsets.push(snapshot);
     else if (name === leaderEpochFile) hasEpochs = true;
     else if (name === partitionMetadataFile) hasMetadata = true;
+    else if (name.endsWith('.damaged')) parts.hasSetAside = true;
   }
   bases.sort((a, b) => a - b);
   parts.snapshotOffsets.sort((a, b) => a - b);

@@ -7,7 +7,7 @@
 import { batchHeaderBytes, leaderEpochOf, maxTimestampOf } from '../batch/header.ts';
 import { findRecordByTimestamp } from '../batch/records.ts';
 import { ErrorCode } from '../error_code.gen.ts';
-import { BatchScanner, Scan } from './batch_scanner.ts';
+import { type BatchScanner, Scan } from './batch_scanner.ts';
 import { LogMarks } from './log_marks.ts';
 import type { LogParts } from './log_parts.ts';
 import type { LogSlice } from './log_slice.ts';
@@ -89,7 +89,7 @@ export class LogReader {
     if (marked >= 0) return marked;
     segment.load(this.#parts.config.indexIntervalBytes);
     const entry = segment.offsets.floorByOffset(offset);
-    const scanner = this.#scan(segment, entry);
+    const scanner = this.#scanFrom(segment, entry);
     while (this.#advance(scanner)) {
       if (scanner.lastOffset >= offset) return scanner.position;
     }
@@ -107,11 +107,9 @@ export class LogReader {
     segment.load(this.#parts.config.indexIntervalBytes);
     const entry = segment.offsets.floorByPosition(position + maxBytes);
     const isUseful = entry >= 0 && segment.offsets.positionAt(entry) > position;
-    const { disk } = this.#parts.files;
-    const from = isUseful ? segment.offsets.positionAt(entry) : position;
-    const scanner = new BatchScanner(disk, segment.fd, from, end, segment.baseOffset, false);
-    let lastEnd = from;
-    while (this.#advance(scanner)) {
+    const scanner = isUseful ? this.#scanFrom(segment, entry) : segment.scan(position);
+    let lastEnd = scanner.nextPosition;
+    while (scanner.nextPosition < end && this.#advance(scanner)) {
       const isFirst = lastEnd === position;
       if (scanner.nextPosition - position > maxBytes && !(isFirst && minOneBatch)) {
         this.marks.add(scanner.baseOffset, segment, lastEnd);
@@ -124,10 +122,19 @@ export class LogReader {
     return lastEnd - position;
   }
 
-  #scan(segment: Segment, entry: number): BatchScanner {
-    const position = entry < 0 ? 0 : segment.offsets.positionAt(entry);
-    const { disk } = this.#parts.files;
-    return new BatchScanner(disk, segment.fd, position, segment.size, segment.baseOffset, false);
+  /**
+   * The batches from that of an entry of the offset index on (-1: from the segment's first). An entry that turns out
+   * to be wrong has the indexes made anew, and the scan begins at the segment's start.
+   */
+  #scanFrom(segment: Segment, entry: number): BatchScanner {
+    if (entry < 0) return segment.scan(0);
+    const scanner = segment.scan(segment.offsets.positionAt(entry));
+    if (scanner.next() === Scan.batch && scanner.lastOffset === segment.offsets.offsetAt(entry)) {
+      scanner.stepBack();
+      return scanner;
+    }
+    segment.rebuildIndexes(this.#parts.config.indexIntervalBytes);
+    return segment.scan(0);
   }
 
   /** The next batch, or false at the end. */
@@ -167,10 +174,14 @@ export class LogReader {
 
   /** The first record at or after `timestamp` in the segment, not before `fromOffset`. */
   #findInSegment(segment: Segment, timestamp: bigint, fromOffset: number): TimestampOffset | null {
-    const timeEntry = segment.times.floorByTimestamp(timestamp);
+    let timeEntry = segment.times.floorByTimestamp(timestamp);
+    if (!segment.isTimeEntryTrue(timeEntry)) {
+      segment.rebuildIndexes(this.#parts.config.indexIntervalBytes);
+      timeEntry = segment.times.floorByTimestamp(timestamp);
+    }
     const offset = timeEntry < 0 ? segment.baseOffset : segment.times.offsetAt(timeEntry);
     const entry = segment.offsets.floorByOffset(Math.max(offset, fromOffset));
-    const scanner = this.#scan(segment, entry);
+    const scanner = this.#scanFrom(segment, entry);
     while (this.#advance(scanner)) {
       if (scanner.lastOffset < fromOffset) continue;
       if (maxTimestampOf(scanner.buffer, scanner.headerAt) < timestamp) continue;

@@ -91,6 +91,8 @@ class SegmentRecovery {
   readonly #report: RecoveryReport;
   /** First offset that is not known to have been on stable storage. */
   readonly #recoveryPoint: number;
+  /** Unflushed pages may be missing before ones that are there. */
+  readonly #mayHaveLostPages: boolean;
   #expected = 0;
 
   constructor(parts: LogParts, options: LogOptions, report: RecoveryReport) {
@@ -98,6 +100,8 @@ class SegmentRecovery {
     this.#options = options;
     this.#report = report;
     this.#recoveryPoint = Math.max(options.recoveryPoint, parts.logStartOffset);
+    // A failed flush loses pages as a power cut does.
+    this.#mayHaveLostPages = options.afterPowerLoss || options.dropCache;
   }
 
   run(): void {
@@ -106,7 +110,7 @@ class SegmentRecovery {
     for (let number = first; number < segments.count; number += 1) {
       const segment = segments.at(number) as Segment;
       if (number > first && this.#isHoleBefore(segment)) {
-        this.#removeFrom(number);
+        this.#dropFrom(number);
         break;
       }
       this.#expected = segment.baseOffset;
@@ -120,11 +124,15 @@ class SegmentRecovery {
     this.#parts.isParentDirty = true;
   }
 
-  /** A power cut has taken the end of the segment before, and left this one. */
+  /**
+   * A power cut has taken the end of the segment before, and left this one. Leaders leave no offset out, so that past
+   * the recovery point a gap is a batch that was lost, unless damage was set aside there.
+   */
   #isHoleBefore(segment: Segment): boolean {
     return (
-      this.#options.afterPowerLoss &&
+      this.#mayHaveLostPages &&
       !this.#parts.config.cleanupPolicy.compact &&
+      !this.#parts.hasSetAside &&
       this.#expected >= this.#recoveryPoint &&
       segment.baseOffset > this.#expected
     );
@@ -141,7 +149,10 @@ class SegmentRecovery {
     times.truncateTo(this.#recoveryPoint);
     const last = offsets.file.count - 1;
     const position = last < 0 ? 0 : offsets.positionAt(last);
-    if (last >= 0 && !this.#isBatchAt(segment, position, offsets.offsetAt(last))) {
+    const isTrue =
+      (last < 0 || this.#isBatchAt(segment, position, offsets.offsetAt(last))) &&
+      segment.isTimeEntryTrue(times.file.count - 1);
+    if (!isTrue) {
       resetIndexes(segment);
       return 0;
     }
@@ -168,8 +179,7 @@ class SegmentRecovery {
     let scanner = this.#scan(segment, position, segment.baseOffset, true);
     this.#report.scannedBytes += segment.size - position;
     for (;;) {
-      let found = scanner.next();
-      if (found === Scan.batch && this.#isOffsetMissing(scanner)) found = Scan.bad;
+      const found = scanner.next();
       if (found === Scan.batch) {
         this.#take(segment, scanner);
         continue;
@@ -186,14 +196,6 @@ class SegmentRecovery {
       scanner = this.#scan(segment, next.position, this.#expected, true);
     }
     if (this.#expected > this.#recoveryPoint) markSegmentDirty(this.#parts, segment);
-    return true;
-  }
-
-  /** Leaders leave no offset out, so that past the recovery point a gap is a batch that was lost. */
-  #isOffsetMissing(scanner: BatchScanner): boolean {
-    if (!this.#options.afterPowerLoss || this.#parts.config.cleanupPolicy.compact) return false;
-    if (this.#expected < this.#recoveryPoint || scanner.baseOffset === this.#expected) return false;
-    scanner.problem = `offset ${this.#expected} is missing`;
     return true;
   }
 
@@ -217,7 +219,7 @@ class SegmentRecovery {
   #isTail(segment: Segment, position: number, number: number, nextPosition: number): boolean {
     if (this.#expected < this.#recoveryPoint) return false;
     if (nextPosition < 0 && !this.#hasBatchesAfter(number)) return true;
-    if (!this.#options.afterPowerLoss) return false;
+    if (!this.#mayHaveLostPages) return false;
     if (nextPosition < 0) return true;
     const { disk } = this.#parts.files;
     return hasLostSector(disk, segment.fd, position, nextPosition);
@@ -237,13 +239,17 @@ class SegmentRecovery {
     this.#report.cutBytes += segment.size - position;
     this.#parts.files.disk.truncate(segment.fd, position);
     segment.size = position;
-    this.#removeFrom(number + 1);
+    this.#dropFrom(number + 1);
     markSegmentDirty(this.#parts, segment);
   }
 
-  #removeFrom(number: number): void {
+  /** What lies past the end was never acknowledged; its bytes stay under another name all the same. */
+  #dropFrom(number: number): void {
     for (const segment of this.#parts.segments.truncate(number)) {
-      this.#report.cutBytes += segment.size;
+      if (segment.size > 0) {
+        this.#report.cutBytes += segment.size;
+        this.#parts.files.disk.rename(segment.path('.log'), segment.path('.log.cut'));
+      }
       removeSegmentFiles(this.#parts, segment);
     }
   }

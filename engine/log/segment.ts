@@ -137,11 +137,40 @@ export class Segment {
     this.times.file.load(this.path('.timeindex'));
     this.offsets.keepPlausible(this.size);
     this.times.keepPlausible();
-    if (!this.#catchUp(indexIntervalBytes)) {
-      this.clearIndexes();
-      this.#catchUp(indexIntervalBytes);
-    }
+    if (!(this.isTimeEntryTrue(this.times.file.count - 1) && this.#catchUp(indexIntervalBytes)))
+      this.rebuildIndexes(indexIntervalBytes);
     if (!this.isActive) this.#files.cache.touch(this);
+  }
+
+  /** Makes the indexes anew from every batch header in the segment. */
+  rebuildIndexes(indexIntervalBytes: number): void {
+    const { maxTimestamp, maxTimestampOffset } = this;
+    this.clearIndexes();
+    this.#catchUp(indexIntervalBytes);
+    // Batches that wait to be written are counted in already and are not in the file.
+    if (maxTimestamp <= this.maxTimestamp) return;
+    this.maxTimestamp = maxTimestamp;
+    this.maxTimestampOffset = maxTimestampOffset;
+  }
+
+  /** Whether an entry of the time index (or none: -1) names a batch with that max timestamp. */
+  isTimeEntryTrue(entry: number): boolean {
+    if (entry < 0) return true;
+    const offset = this.times.offsetAt(entry);
+    const floor = this.offsets.floorByOffset(offset);
+    const scanner = this.scan(floor < 0 ? 0 : this.offsets.positionAt(floor));
+    while (scanner.next() === Scan.batch) {
+      if (scanner.lastOffset < offset) continue;
+      const timestamp = maxTimestampOf(scanner.buffer, scanner.headerAt);
+      return scanner.baseOffset <= offset && timestamp === this.times.timestampAt(entry);
+    }
+    return false;
+  }
+
+  /** The batches from `position` on, by their headers. */
+  scan(position: number): BatchScanner {
+    const { disk } = this.#files;
+    return new BatchScanner(disk, this.fd, position, this.size, this.baseOffset, false);
   }
 
   clearIndexes(): void {
@@ -165,14 +194,7 @@ export class Segment {
     this.endOffset = this.baseOffset;
     this.isWhole = true;
     if (this.size === 0) return true;
-    const scanner = new BatchScanner(
-      this.#files.disk,
-      this.fd,
-      position,
-      this.size,
-      this.baseOffset,
-      false,
-    );
+    const scanner = this.scan(position);
     let isFirst = true;
     while (scanner.next() === Scan.batch) {
       if (isFirst && last >= 0) {

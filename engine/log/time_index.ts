@@ -71,7 +71,9 @@ export class TimeIndex {
     for (let entry = 0; entry < count; entry += 1) {
       const timestamp = readInt64(bytes, entry * entryBytes);
       const offset = readInt32(bytes, entry * entryBytes + 8);
-      if (timestamp <= lastTimestamp || offset <= lastOffset) {
+      // A first entry of zeros is padding more likely than a record of 1970.
+      const isZero = timestamp === 0n && offset === 0;
+      if (timestamp <= lastTimestamp || offset <= lastOffset || isZero) {
         this.file.truncate(entry);
         return;
       }

@@ -84,6 +84,13 @@ export class SimDisk implements Disk {
     this.#root.crash(this.#random);
   }
 
+  /** Bytes that all files together take. */
+  get usedBytes(): number {
+    let bytes = 0;
+    for (const node of this.#root.nodes()) if (node instanceof SimFile) bytes += node.cache.size;
+    return bytes;
+  }
+
   /** The bytes of a file as the cache has them. */
   bytesOf(path: string): Uint8Array {
     const { cache } = this.#fileAt(path);
@@ -104,7 +111,7 @@ export class SimDisk implements Disk {
     let node = this.#find(path);
     if (node === null) {
       if (!create) throw new DiskError('ENOENT', `no such file: ${path}`);
-      if (this.capacityBytes <= this.#usedBytes()) throw new DiskError('ENOSPC', 'disk full');
+      if (this.capacityBytes <= this.usedBytes) throw new DiskError('ENOSPC', 'disk full');
       node = new SimFile();
       this.#parent(path).add(nameIn(path), node);
     }
@@ -130,7 +137,7 @@ export class SimDisk implements Disk {
     if (this.writeError !== null) throw new DiskError(this.writeError, 'injected');
     const file = this.#file(fd);
     const grows = Math.max(0, position + length - file.cache.size);
-    const room = this.capacityBytes - this.#usedBytes();
+    const room = this.capacityBytes - this.usedBytes;
     const taken = grows > room ? Math.max(0, length - (grows - room)) : length;
     // Not `slice`: a Buffer's is a view.
     const bytes = new Uint8Array(buf.subarray(offset, offset + taken));
@@ -251,12 +258,6 @@ export class SimDisk implements Disk {
 
   #count(call: string): void {
     this.calls.set(call, (this.calls.get(call) ?? 0) + 1);
-  }
-
-  #usedBytes(): number {
-    let bytes = 0;
-    for (const node of this.#root.nodes()) if (node instanceof SimFile) bytes += node.cache.size;
-    return bytes;
   }
 
   #flushOf(nodes: readonly SimNode[]): (isGood: boolean) => void {

@@ -254,7 +254,7 @@ export class LogWorld {
       assert(last.lastOffset >= next, 'a read goes forward');
       next = last.lastOffset + 1;
     }
-    return Buffer.concat(pieces);
+    return new Uint8Array(Buffer.concat(pieces));
   }
 }
 

@@ -1,0 +1,380 @@
+/** The fault list's items that concern one log on one disk, each by its number. */
+import assert from 'node:assert/strict';
+import { suite } from 'uvu';
+import { ErrorCode } from '../../../engine/error_code.gen.ts';
+import { LogWorld, logDir, partitionDir, splitBatches, startMs } from '../../sim/log_world.ts';
+
+const test = suite('recovery.faults');
+
+const logFile = `${partitionDir}/00000000000000000000.log`;
+const indexFile = `${partitionDir}/00000000000000000000.index`;
+const timeIndexFile = `${partitionDir}/00000000000000000000.timeindex`;
+
+/** A world with `count` batches of one record each, flushed. */
+function filled(count: number, config = {}): LogWorld {
+  const world = new LogWorld(config).open();
+  for (let number = 0; number < count; number += 1) world.put({ atMs: [number] });
+  world.settle();
+  assert.equal(world.log.flushedOffset, count);
+  return world;
+}
+
+test('fault 1: killed before the write nothing is there, after it the batch is there whole', () => {
+  const world = filled(1);
+  world.put();
+  world.kill();
+  world.reopen();
+  assert.equal(world.log.logEndOffset, 1);
+  world.put();
+  world.endTurn();
+  world.kill();
+  world.open();
+  assert.equal(world.log.logEndOffset, 2);
+  assert.equal(world.log.flushedOffset, 0, 'what recovery keeps counts only after its flush');
+  world.settle();
+  assert.equal(world.log.flushedOffset, 2);
+});
+
+test('fault 4: a torn tail is cut at the last valid batch, and what was flushed stays', () => {
+  const world = filled(3);
+  const before = world.disk.bytesOf(logFile);
+  const torn = world.put({ valueBytes: 2000 }).bytes;
+  world.kill();
+  for (const length of [1, 8, 12, 60, 61, 100, torn.length - 1]) {
+    world.disk.corrupt(logFile, before.length, torn.subarray(0, length));
+    world.open();
+    assert.equal(world.log.logEndOffset, 3);
+    assert.equal(world.log.recovery.cutBytes, length);
+    assert.deepEqual(world.disk.bytesOf(logFile), before);
+    assert.deepEqual(world.log.recovery.damage, []);
+    world.kill();
+  }
+});
+
+test('fault 4: a cut tail stays cut when the next stop comes at once', () => {
+  const world = filled(3);
+  const { length } = world.disk.bytesOf(logFile);
+  world.disk.corrupt(logFile, length, new Uint8Array(500).fill(7));
+  world.kill();
+  world.reopen();
+  world.crash();
+  world.reopen();
+  assert.equal(world.log.logEndOffset, 3);
+  assert.equal(world.put().result.baseOffset, 3);
+});
+
+test('fault 5: damage with valid batches behind it is not cut, and not served', () => {
+  const world = filled(10);
+  world.setAsideDamage = false;
+  const before = world.disk.bytesOf(logFile);
+  const size = before.length / 10;
+  world.disk.corrupt(logFile, 4 * size + 70, Uint8Array.of(0xff));
+  world.kill();
+  world.open();
+  const { log } = world;
+  assert.equal(world.disk.bytesOf(logFile).length, before.length, 'nothing is cut');
+  assert.equal(log.logEndOffset, 10);
+  assert.equal(log.isDamaged, true);
+  const { position, fromOffset, toOffset } = log.recovery.damage[0] ?? {};
+  assert.deepEqual(
+    { position, fromOffset, toOffset },
+    { position: 4 * size, fromOffset: 4, toOffset: 5 },
+  );
+  assert.equal(splitBatches(world.readAll(0, 10_000, 4)).length, 4);
+  assert.equal(log.read(4, 10_000, 10, true), ErrorCode.CORRUPT_MESSAGE);
+  const slice = log.read(2, 10_000, 10, true);
+  assert(typeof slice !== 'number');
+  assert.equal(slice.length, 2 * size, 'a read ends before the damage');
+  assert.equal(world.append().code, ErrorCode.KAFKA_STORAGE_ERROR, 'nor is it led');
+});
+
+test('fault 5: with no other copy the damaged range goes into a file of its own', () => {
+  const world = filled(10);
+  const before = world.disk.bytesOf(logFile);
+  const size = before.length / 10;
+  world.disk.corrupt(logFile, 4 * size + 70, Uint8Array.of(0xff));
+  const damaged = world.disk.bytesOf(logFile).slice(4 * size, 5 * size);
+  world.kill();
+  world.open();
+  const { log } = world;
+  assert.equal(log.isDamaged, false);
+  assert.equal(log.recovery.setAside.length, 1);
+  const aside = `${partitionDir}/00000000000000000000-${4 * size}.damaged`;
+  assert.deepEqual(world.disk.bytesOf(aside), damaged);
+  const offsets = splitBatches(world.readAll()).map(({ baseOffset }) => baseOffset);
+  assert.deepEqual(offsets, [0, 1, 2, 3, 5, 6, 7, 8, 9]);
+  world.settle();
+  assert.equal(world.put().result.baseOffset, 10);
+  world.settle();
+  world.crash();
+  world.reopen();
+  assert.equal(world.log.logEndOffset, 11);
+  assert.deepEqual(world.log.recovery.setAside, [], 'once is enough');
+});
+
+test('fault 5: damage before the recovery point is none of a tail, even with nothing behind it', () => {
+  const world = filled(5);
+  world.checkpoint();
+  const size = world.disk.bytesOf(logFile).length / 5;
+  world.disk.corrupt(logFile, 4 * size + 70, Uint8Array.of(0xff));
+  world.crash();
+  world.open();
+  const { recovery } = world.log;
+  assert.equal(recovery.cutBytes, 0);
+  assert.equal(recovery.setAside[0]?.fromOffset, 4);
+  assert.equal(world.log.logEndOffset, 5, 'no offset that was acknowledged is given again');
+});
+
+test('fault 6: after a failed flush nothing is acknowledged, tried again or taken', () => {
+  const world = filled(2);
+  world.flushed.length = 0;
+  world.put();
+  world.disk.failingFlushes = 1;
+  world.settle();
+  assert.equal(world.failures.length, 1);
+  assert.deepEqual(world.flushed, []);
+  assert.equal(world.log.flushedOffset, 2);
+  const flushes = world.disk.calls.get('flush');
+  assert.equal(world.append().code, ErrorCode.KAFKA_STORAGE_ERROR);
+  world.settle();
+  assert.equal(world.disk.calls.get('flush'), flushes, 'no second try');
+  assert.deepEqual(world.flushed, []);
+});
+
+test('fault 6: the unflushed range is read from the disk and not from the cache', () => {
+  let hasDiffered = false;
+  for (let seed = 1; seed <= 30; seed += 1) {
+    const world = new LogWorld({}, { seed }).open();
+    world.put();
+    world.settle();
+    for (let number = 0; number < 5; number += 1) world.put({ valueBytes: 700 });
+    world.disk.failingFlushes = 1;
+    world.settle();
+    const cached = world.log.logEndOffset;
+    world.kill();
+    world.reopen();
+    const kept = world.log.logEndOffset;
+    assert.deepEqual(world.log.recovery.setAside, []);
+    assert(kept >= 1);
+    if (kept < cached) hasDiffered = true;
+    world.crash();
+    world.reopen();
+    assert.equal(world.log.logEndOffset, kept, `seed ${seed}: what was offered is on the disk`);
+  }
+  assert(hasDiffered);
+});
+
+test('fault 7: a full disk leaves nothing half appended, and goes on when there is room', () => {
+  const world = filled(3);
+  const before = world.disk.bytesOf(logFile);
+  const { length } = before;
+  world.put({ valueBytes: 300, producerId: 7, baseSequence: 0 });
+  world.settle();
+  const withFirst = world.disk.bytesOf(logFile);
+  assert(withFirst.length > length);
+  world.disk.capacityBytes = 0;
+  world.written.length = 0;
+  world.put({ valueBytes: 300, producerId: 7, baseSequence: 1 });
+  world.put({ valueBytes: 300, producerId: 8, baseSequence: 0 });
+  world.settle();
+  assert.deepEqual(world.written, [{ from: 4, to: 6, error: ErrorCode.KAFKA_STORAGE_ERROR }]);
+  assert.equal(world.log.logEndOffset, 4);
+  assert.deepEqual(world.disk.bytesOf(logFile), withFirst);
+  assert.equal(world.log.producers.get(7)?.lastSequence, 0);
+  assert.equal(world.log.producers.get(8), undefined);
+  assert.equal(splitBatches(world.readAll()).length, 4, 'reads go on');
+  assert.deepEqual(world.failures, []);
+  world.disk.capacityBytes = Number.POSITIVE_INFINITY;
+  const again = world.put({ valueBytes: 300, producerId: 7, baseSequence: 1 });
+  assert.equal(again.result.baseOffset, 4);
+  world.settle();
+  assert.equal(world.log.flushedOffset, 5);
+});
+
+test('fault 7: a write that the full disk cuts short is taken back', () => {
+  const world = filled(1);
+  const before = world.disk.bytesOf(logFile);
+  world.put({ valueBytes: 5000 });
+  world.disk.capacityBytes = world.disk.usedBytes + 2000;
+  world.settle();
+  assert.deepEqual(world.disk.bytesOf(logFile), before);
+  world.kill();
+  world.reopen();
+  assert.equal(world.log.logEndOffset, 1);
+  assert.equal(world.log.recovery.cutBytes, 0);
+});
+
+test('fault 7: a segment that cannot be made refuses the batch and nothing else', () => {
+  const world = filled(1, { segmentBytes: 1000 });
+  world.put({ valueBytes: 500 });
+  world.settle();
+  world.disk.capacityBytes = 0;
+  assert.equal(world.append({ valueBytes: 800 }).code, ErrorCode.KAFKA_STORAGE_ERROR);
+  assert.equal(world.log.logEndOffset, 2);
+  world.disk.capacityBytes = Number.POSITIVE_INFINITY;
+  assert.equal(world.put({ valueBytes: 800 }).result.baseOffset, 2);
+  assert.equal(world.log.segmentCount, 2);
+});
+
+test('fault 7: a full disk in the middle of a turn fails what was pending and tells it apart', () => {
+  const world = filled(1, { segmentBytes: 1000 });
+  world.written.length = 0;
+  world.put({ valueBytes: 700 });
+  world.disk.capacityBytes = 0;
+  assert.equal(world.append({ valueBytes: 700 }).code, ErrorCode.KAFKA_STORAGE_ERROR);
+  assert.equal(world.append({ valueBytes: 1 }).code, ErrorCode.KAFKA_STORAGE_ERROR);
+  world.settle();
+  assert.deepEqual(world.written, [{ from: 1, to: 2, error: ErrorCode.KAFKA_STORAGE_ERROR }]);
+  world.disk.capacityBytes = Number.POSITIVE_INFINITY;
+  assert.equal(world.put().result.baseOffset, 1);
+});
+
+test('fault 8: while the disk stalls nothing is acknowledged, and later all in order', () => {
+  const world = filled(1);
+  world.flushed.length = 0;
+  world.put();
+  world.endTurn();
+  for (let second = 0; second < 30; second += 1) {
+    world.monotonicMs += 1000;
+    world.put();
+    world.endTurn();
+  }
+  assert.deepEqual(world.flushed, []);
+  assert.equal(world.disk.waitingFlushes, 1, 'one flush is under way, the rest waits for the next');
+  world.settle();
+  assert.deepEqual(world.flushed, [2, 32]);
+});
+
+for (const [what, damage] of Object.entries({
+  'padded with zeros': (bytes: Uint8Array) => Buffer.concat([bytes, new Uint8Array(4096)]),
+  'zeros alone': () => new Uint8Array(4096),
+  'cut in an entry': (bytes: Uint8Array) => bytes.slice(0, bytes.length - 5),
+  'full of noise': (bytes: Uint8Array) => bytes.map((byte, at) => byte ^ (at * 7 + 1)),
+  'shifted by a byte': (bytes: Uint8Array) => Buffer.concat([Uint8Array.of(0), bytes]),
+  empty: () => new Uint8Array(0),
+})) {
+  for (const stop of ['clean', 'unclean'] as const) {
+    test(`fault 9: indexes that are ${what} are made again after a stop that was ${stop}`, () => {
+      const world = filled(200, { indexIntervalBytes: 200 });
+      world.checkpoint();
+      assert(world.disk.bytesOf(indexFile).length > 100);
+      const files = [indexFile, timeIndexFile].map(
+        (path) => [path, world.disk.bytesOf(path)] as const,
+      );
+      if (stop === 'clean') world.close();
+      else world.kill();
+      for (const [path, bytes] of files) world.disk.writeFile(path, damage(bytes));
+      world.reopen();
+      assert.equal(world.log.logEndOffset, 200);
+      for (const offset of [0, 1, 57, 120, 199]) {
+        const slice = world.log.read(offset, 1, 200, true);
+        assert(typeof slice !== 'number');
+        assert.equal(splitBatches(world.log.copy(slice))[0]?.baseOffset, offset);
+        const found = world.log.offsetForTimestamp(BigInt(startMs + offset));
+        assert.equal(found?.offset, offset);
+      }
+      world.put({ atMs: [500] });
+      world.close();
+      for (const [path, bytes] of files)
+        assert.deepEqual(world.disk.bytesOf(path).slice(0, bytes.length), bytes);
+    });
+  }
+}
+
+test('fault 10: a power cut before the directory is flushed leaves the old state or the new', () => {
+  const ends = new Set<number>();
+  for (let seed = 1; seed <= 60; seed += 1) {
+    const world = new LogWorld({ segmentBytes: 1000 }, { seed }).open();
+    world.put({ valueBytes: 800 });
+    world.settle();
+    world.put({ valueBytes: 800 });
+    world.endTurn();
+    world.crash();
+    world.reopen();
+    ends.add(world.log.logEndOffset);
+    assert.equal(world.put().result.baseOffset, world.log.logEndOffset - 1);
+    world.settle();
+    const { logEndOffset } = world.log;
+    world.crash();
+    world.reopen();
+    assert.equal(world.log.logEndOffset, logEndOffset, `seed ${seed}: flushed with its name`);
+  }
+  assert.deepEqual(
+    [...ends].sort((a, b) => a - b),
+    [1, 2],
+  );
+});
+
+test('fault 10: a checkpoint that is being replaced is the old one or the new one', () => {
+  const points = new Set<number>();
+  for (let seed = 1; seed <= 60; seed += 1) {
+    const world = new LogWorld({}, { seed }).open();
+    for (let number = 0; number < 5; number += 1) world.put();
+    world.settle();
+    world.checkpoint();
+    for (let number = 0; number < 5; number += 1) world.put();
+    world.settle();
+    world.beginCheckpoint();
+    const rounds = world.random.below(6);
+    for (let round = 0; round < rounds; round += 1) world.disk.endFlushes();
+    world.crash();
+    world.open();
+    assert.deepEqual(world.directory.warnings, []);
+    points.add(world.directory.marksOf('orders', 0).recoveryPoint);
+    assert.equal(world.log.logEndOffset, 10);
+    assert.equal(world.log.endOffsetForEpoch(0).endOffset, 10);
+  }
+  assert.deepEqual(
+    [...points].sort((a, b) => a - b),
+    [5, 10],
+  );
+});
+
+test('fault 10: a new partition whose directory the power cut took begins again, empty', () => {
+  const world = new LogWorld().open();
+  world.put();
+  world.endTurn();
+  world.disk.crash();
+  world.disk.mkdir('/data');
+  world.disk.mkdir(logDir);
+  world.reopen();
+  assert.equal(world.log.logEndOffset, 0);
+});
+
+test('fault 21: a clock that jumps an hour either way rolls no segment and forgets no producer', () => {
+  const world = filled(1, { segmentMs: 7 * 86_400_000 });
+  world.put({ producerId: 7, baseSequence: 0 });
+  for (const jumpMs of [3_600_000, -7_200_000, 3_600_000]) {
+    world.wallMs += jumpMs;
+    world.log.expireProducers(world.wallMs);
+    const last = world.log.producers.get(7)?.lastSequence;
+    assert(last !== undefined);
+    world.put({ producerId: 7, baseSequence: last + 1 });
+  }
+  world.settle();
+  assert.equal(world.log.segmentCount, 1);
+  assert.equal(world.log.producers.get(7)?.lastSequence, 3);
+});
+
+test('fault 21: under LogAppendTime a clock that goes back leaves look-ups by time exact', () => {
+  const world = new LogWorld({
+    messageTimestampType: 'LogAppendTime',
+    indexIntervalBytes: 50,
+  }).open();
+  const times = [0, 1000, 3_600_000, 500, 1500, 3_600_001].map((ms) => startMs + ms);
+  for (const time of times) {
+    world.wallMs = time;
+    const { result } = world.put({ atMs: [5] });
+    assert.equal(result.logAppendTimeMs, BigInt(time));
+  }
+  world.settle();
+  const find = (time: number): unknown => world.log.offsetForTimestamp(BigInt(time))?.offset;
+  assert.equal(find(startMs), 0);
+  assert.equal(find(startMs + 1), 1);
+  assert.equal(find(startMs + 1001), 2);
+  assert.equal(find(startMs + 3_600_001), 5);
+  assert.equal(find(startMs + 3_600_002), undefined);
+  assert.equal(world.log.offsetOfMaxTimestamp()?.offset, 5);
+});
+
+test.run();

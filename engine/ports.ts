@@ -6,6 +6,8 @@
  * that move bytes to or from the page cache are synchronous; calls that wait for the device take a callback.
  */
 
+const passingCodes = new Set(['ENOSPC', 'EDQUOT', 'EMFILE', 'ENFILE', 'ENOMEM', 'EAGAIN']);
+
 /** An operating error of the disk. `code` is the system's name for it ('EIO', 'ENOSPC', 'ENOENT' …). */
 export class DiskError extends Error {
   readonly code: string;
@@ -16,9 +18,9 @@ export class DiskError extends Error {
     this.code = code;
   }
 
-  /** No room (or no quota): nothing is broken, and the same call can succeed once there is space again. */
-  get isFull(): boolean {
-    return this.code === 'ENOSPC' || this.code === 'EDQUOT';
+  /** No room, quota, descriptors or memory: nothing is broken, and the same call can succeed later. */
+  get isPassing(): boolean {
+    return passingCodes.has(this.code);
   }
 }
 

@@ -216,10 +216,10 @@ export class LogAppender {
     return code;
   }
 
-  /** A full disk is a passing state; anything else ends the log's life. */
+  /** A full disk (or table of descriptors) is a passing state; anything else ends the log's life. */
   #refuse(error: unknown): ErrorCode {
     const diskError = asDiskError(error);
-    if (!diskError.isFull) this.#fail(diskError);
+    if (!diskError.isPassing) this.#fail(diskError);
     return ErrorCode.KAFKA_STORAGE_ERROR;
   }
 

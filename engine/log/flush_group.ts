@@ -83,7 +83,7 @@ export class FlushGroup {
     else if (log.flush.isNeeded && log.flushedOffset < log.writtenOffset) this.#queueFlush(log);
   }
 
-  /** Lets go of a log that is closed or deleted; a flush of it that is under way ends unreported. */
+  /** Lets go of a log that is about to be closed or deleted; a flush of it that is under way ends unreported. */
   forget(log: PartitionLog): void {
     this.#logs.delete(log);
   }
@@ -164,7 +164,7 @@ export class FlushGroup {
     this.#set.clear();
     for (const log of logs) {
       log.flush.isQueued = false;
-      log.flush.begin(this.#set);
+      if (this.#logs.has(log)) log.flush.begin(this.#set);
     }
     const { disk, dir, flushEachMax } = this.#options;
     this.#set.flush(disk, dir, flushEachMax, this.#onFlushEnd);
@@ -218,7 +218,7 @@ export class FlushGroup {
     const end = (error: DiskError | null): void => {
       this.#isCheckpointing = false;
       if (error === null) for (const log of logs) log.endCheckpoint();
-      else if (!error.isFull) this.#fail(error);
+      else if (!error.isPassing) this.#fail(error);
       done(error);
     };
     this.#storeSlice(logs, 0, new FlushSet(), end);

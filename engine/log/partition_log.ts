@@ -315,7 +315,7 @@ export class PartitionLog {
 
   /**
    * Takes the partition's directory out of the log directory by renaming it to Kafka's `<topic>-<partition>.<id>-delete`;
-   * what is pinned can still be read. The caller has it removed later (`LogDirectory.removeDeleted`).
+   * what is pinned can still be read. The FlushGroup must have forgotten the log. The caller has it removed later (`LogDirectory.removeDeleted`).
    * @returns the new path
    * @throws DiskError
    */

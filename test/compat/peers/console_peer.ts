@@ -9,6 +9,7 @@ import {
   type Peer,
   type PeerRecord,
   type ReadRecord,
+  UNANSWERED_MS,
   type Wanted,
 } from './peer.ts';
 import { type Program, startJava } from './program_peer.ts';
@@ -25,6 +26,12 @@ const afterRecord = '<record-end>';
 const betweenHeaders = '<next-header>';
 const nullText = '<null>';
 
+/** Standard input of a tool; it ends so many milliseconds late. */
+interface Input {
+  readonly path: string;
+  readonly holdMs: number;
+}
+
 class ConsolePeer implements Peer {
   readonly name = 'console tools';
   readonly limits: Limits = { stampsItself: true, textOnly: true, onePartition: true };
@@ -40,13 +47,14 @@ class ConsolePeer implements Peer {
     this.#output = join(program.dir, 'tool-output');
   }
 
-  async #run(tool: keyof typeof tools, args: readonly string[], input?: string): Promise<Buffer> {
+  async #run(tool: keyof typeof tools, args: readonly string[], input?: Input): Promise<Buffer> {
     try {
       await this.#program.run({
         command: 'tool',
         class: tools[tool],
         args: ['--bootstrap-server', this.#bootstrap, ...args],
-        input: input ?? null,
+        input: input?.path ?? null,
+        holdInputMs: input?.holdMs ?? 0,
         output: this.#output,
       });
     } catch (error) {
@@ -80,7 +88,8 @@ class ConsolePeer implements Peer {
     const args = ['--topic', topic, '--compression-codec', mode.codec];
     args.push(...properties.flatMap((property) => ['--reader-property', property]));
     args.push(...settings.flatMap((setting) => ['--command-property', setting]));
-    await this.#run('producer', args, this.#input);
+    const holdMs = mode.acks === '0' ? UNANSWERED_MS : 0;
+    await this.#run('producer', args, { path: this.#input, holdMs });
   }
 
   async consume(wanted: readonly Wanted[]): Promise<ReadRecord[]> {

@@ -9,6 +9,7 @@ import {
   type Peer,
   type PeerRecord,
   type ReadRecord,
+  UNANSWERED_MS,
   type Wanted,
 } from './peer.ts';
 
@@ -17,10 +18,14 @@ const betweenKeyAndValue = '|key-value|';
 const afterRecord = '|record-end|';
 const afterHeaders = '|headers-end|';
 
-/** Runs kcat with `input`; resolves to its output, throws with its error output if it fails or takes too long. */
+/**
+ * Runs kcat with `input`, which ends `holdMs` late; resolves to its output, throws with its error output if it fails or
+ * takes too long.
+ */
 export function kcat(
   args: readonly string[],
   input: Uint8Array = new Uint8Array(),
+  holdMs = 0,
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const child = spawn('kcat', args, { stdio: ['pipe', 'pipe', 'pipe'] });
@@ -29,7 +34,8 @@ export function kcat(
     child.stdout.on('data', (chunk: Buffer) => output.push(chunk));
     child.stderr.setEncoding('utf8').on('data', (chunk: string) => (errors += chunk));
     child.stdin.on('error', () => {});
-    child.stdin.end(input);
+    child.stdin.write(input);
+    setTimeout(() => child.stdin.end(), holdMs);
     const timer = setTimeout(() => child.kill('SIGKILL'), CONSUME_TIMEOUT_MS);
     child.once('error', reject);
     child.once('close', (code) => {
@@ -115,7 +121,8 @@ class KcatPeer implements Peer {
     common.push(...settings.flatMap((setting) => ['-X', setting]));
     for (const { headers, hasNull, records: sent } of runsOf(records)) {
       const options = [...headers.flatMap(headerOption), ...(hasNull ? ['-Z'] : [])];
-      await kcat([...common, ...options], Buffer.concat(sent.map(lineOf)));
+      const holdMs = mode.acks === '0' ? UNANSWERED_MS : 0;
+      await kcat([...common, ...options], Buffer.concat(sent.map(lineOf)), holdMs);
     }
   }
 

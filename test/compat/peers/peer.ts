@@ -74,3 +74,9 @@ export interface Peer {
 
 /** How long a consumer waits for what it wants, in milliseconds. */
 export const CONSUME_TIMEOUT_MS = 60_000;
+
+/**
+ * How long a producer's connection stays open after acks=0, in milliseconds: nothing tells it when the broker has read
+ * everything, and closing a connection can take away what was not read.
+ */
+export const UNANSWERED_MS = 500;

@@ -169,6 +169,10 @@ func produce(c command) error {
 	if err := client.Flush(ctx); err != nil {
 		return err
 	}
+	if c.Acks == "0" {
+		// A broker may lose what it has not read when a client closes its connection.
+		time.Sleep(500 * time.Millisecond)
+	}
 	return results.get()
 }
 

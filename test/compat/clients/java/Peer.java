@@ -6,6 +6,7 @@ import java.io.BufferedReader;
 import java.io.BufferedWriter;
 import java.io.FileInputStream;
 import java.io.FileOutputStream;
+import java.io.IOException;
 import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
@@ -40,6 +41,9 @@ import org.apache.kafka.common.utils.internals.Exit;
  */
 public final class Peer {
   private static final ObjectMapper JSON = new ObjectMapper();
+
+  /** How long a connection stays open after acks=0: a broker may lose what it has not read when a client closes. */
+  private static final long UNANSWERED_MS = 500;
 
   /** Thrown in place of ending the process when a tool asks to exit. */
   private static final class ToolExit extends RuntimeException {
@@ -124,6 +128,7 @@ public final class Peer {
       }
       producer.flush();
       for (Future<RecordMetadata> one : sent) one.get();
+      if (command.get("acks").asText().equals("0")) Thread.sleep(UNANSWERED_MS);
     }
   }
 
@@ -161,12 +166,33 @@ public final class Peer {
     return node;
   }
 
+  /** A file as standard input, whose end comes `holdInputMs` late if the command says so. */
+  private static final class HeldInput extends FileInputStream {
+    private final long holdMs;
+
+    HeldInput(JsonNode command) throws IOException {
+      super(command.get("input").asText());
+      holdMs = command.path("holdInputMs").asLong(0);
+    }
+
+    @Override
+    public int read(byte[] bytes, int offset, int length) throws IOException {
+      int count = super.read(bytes, offset, length);
+      if (count >= 0) return count;
+      try {
+        Thread.sleep(holdMs);
+      } catch (InterruptedException error) {
+        Thread.currentThread().interrupt();
+      }
+      return count;
+    }
+  }
+
   /** Runs a tool's main with its own standard input and output; fails if it exits with anything but 0. */
   private static void tool(JsonNode command) throws Exception {
     List<String> arguments = new ArrayList<>();
     for (JsonNode argument : command.get("args")) arguments.add(argument.asText());
-    InputStream input = command.hasNonNull("input") ? new FileInputStream(command.get("input").asText())
-        : InputStream.nullInputStream();
+    InputStream input = command.hasNonNull("input") ? new HeldInput(command) : InputStream.nullInputStream();
     InputStream oldInput = System.in;
     PrintStream oldOutput = System.out;
     toolStatus = null;

@@ -75,7 +75,9 @@ export class RunningBroker {
   /** Starts the process on its CPU. Returns at once: `waitUntilAnswers` knows when it is up. */
   start(durability: Durability): void {
     if (this.#daemon !== null) throw new Error(`${this.spec.name} is running already`);
-    const argv = ['taskset', '-c', String(this.#cpu), ...this.spec.command(this.place, durability)];
+    // The kernel ends the broker should the harness be killed without a chance to do it.
+    const launcher = ['setpriv', '--pdeathsig', 'KILL', 'taskset', '-c', String(this.#cpu)];
+    const argv = [...launcher, ...this.spec.command(this.place, durability)];
     const { NODE_OPTIONS: _, ...env } = process.env;
     const log = join(this.place.directory, 'broker.log');
     this.#daemon = new Daemon(argv, log, this.place.directory, env);

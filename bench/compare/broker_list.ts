@@ -5,7 +5,7 @@ import type { BrokerSpec } from './broker.ts';
 import { kafkaSpec } from './broker_kafka.ts';
 
 /** The checkout that this file belongs to. */
-export const ROOT: string = resolve(import.meta.dirname, '../..');
+const ROOT = resolve(import.meta.dirname, '../..');
 
 /**
  * Turns a list such as `millrace,base=/path/to/checkout,kafka,sink` into broker kinds. `NAME=DIRECTORY` is

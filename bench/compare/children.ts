@@ -12,7 +12,7 @@ const directories = new Set<string>();
 
 process.once('exit', () => {
   for (const child of running) child.kill('SIGKILL');
-  for (const directory of directories) rmSync(directory, { recursive: true, force: true });
+  for (const directory of directories) removeDirectory(directory);
 });
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
   process.once(signal, () => process.exit(130));
@@ -29,7 +29,8 @@ export function makeDirectory(base: string, name: string): string {
 }
 
 export function removeDirectory(directory: string): void {
-  rmSync(directory, { recursive: true, force: true });
+  // A process that is just being killed may still add a file or two.
+  rmSync(directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
   directories.delete(directory);
 }
 

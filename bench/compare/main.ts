@@ -71,7 +71,9 @@ function print(text: string): void {
 main(process.argv.slice(2)).then(
   () => process.exit(0),
   (error: unknown) => {
-    writeSync(2, `${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+    // Plain errors are texts for people; anything else is a mistake in here and needs its stack.
+    const stack = error instanceof Error && error.name !== 'Error' ? error.stack : undefined;
+    writeSync(2, `${stack ?? (error instanceof Error ? error.message : String(error))}\n`);
     process.exit(1);
   },
 );

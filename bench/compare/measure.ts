@@ -13,6 +13,8 @@ export interface Figures {
   work: string;
   values: Values;
   bottleneck: Bottleneck | null;
+  /** The client's command line, where the client is a program of its own. */
+  command?: string;
 }
 
 export interface Cost {

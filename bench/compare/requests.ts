@@ -50,7 +50,7 @@ export async function deleteTopic(client: WireClient, topic: string): Promise<nu
 }
 
 /** How many partitions of the topic have a leader now; 0 when the topic is not known. */
-export async function partitionsReady(client: WireClient, topic: string): Promise<number> {
+async function partitionsReady(client: WireClient, topic: string): Promise<number> {
   const writer = request(ApiKey.metadata, ApiVersion.metadata);
   writer.int32(1).string(topic).int8(0);
   const reader = new ByteReader(await client.call(writer.frame(), TIMEOUT_MS));

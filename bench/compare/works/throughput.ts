@@ -3,7 +3,7 @@
  * topic each round, deleted behind it.
  */
 import { settle } from '../broker.ts';
-import { drain, type ProduceOptions, produce } from '../kcat.ts';
+import { drain, drainCommand, type ProduceOptions, produce, produceCommand } from '../kcat.ts';
 import { sync, warmPageCache } from '../machine.ts';
 import { bottleneckOf, type Figures, measure, throughputValues } from '../measure.ts';
 import { type Payload, preparePayload } from '../payload.ts';
@@ -105,7 +105,8 @@ async function runProduce(
   if (stored !== payload.messages)
     throw new Error(`${broker.spec.name} holds ${stored} of ${payload.messages} messages`);
   const values = { ...throughputValues(cost, payload.messages, payload.mib), rssMiB };
-  return { work: load.row, values, bottleneck: bottleneckOf(cost) };
+  const command = produceCommand(broker.port, topic, payload, load).join(' ');
+  return { work: load.row, values, bottleneck: bottleneckOf(cost), command };
 }
 
 async function runDrain(
@@ -127,5 +128,6 @@ async function runDrain(
     ...throughputValues(cost, payload.messages, payload.mib),
     rssMiB: broker.rssMiB(),
   };
-  return { work: row, values, bottleneck: bottleneckOf(cost) };
+  const command = drainCommand(broker.port, topic).join(' ');
+  return { work: row, values, bottleneck: bottleneckOf(cost), command };
 }

@@ -65,7 +65,7 @@ class ProduceRun implements Parkable {
   #writing = 0;
   /** Batches whose acknowledgement is still due. */
   readonly #waiting = new Set<PartitionAppend>();
-  #parked: Parked<PartitionLeader> | null = null;
+  #parked: Parked<never> | null = null;
   #started: boolean = false;
   #failed: boolean = false;
 
@@ -92,7 +92,7 @@ class ProduceRun implements Parkable {
     if (this.#writing > 0) this.#ctx.frame.retain();
     this.#answerWhenDone();
     if (!this.#ctx.answered && this.acks === -1)
-      this.#parked = this.#services.purgatory.park(this, [], this.#request.timeoutMs);
+      this.#parked = this.#services.produceTimeouts.park(this, [], this.#request.timeoutMs);
   }
 
   /** The batch left the frame (or never will): called by its append. */
@@ -206,7 +206,7 @@ class ProduceRun implements Parkable {
 
   #answerWhenDone(): void {
     if (this.#waiting.size > 0 || this.#ctx.answered) return;
-    if (this.#parked !== null) this.#services.purgatory.cancel(this.#parked);
+    if (this.#parked !== null) this.#services.produceTimeouts.cancel(this.#parked);
     if (this.acks !== 0)
       this.#ctx.respond<'Produce'>('ProduceResponse', { responses: this.#responses });
     else if (this.#failed) this.#ctx.fail(this.#failureText());

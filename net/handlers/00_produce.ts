@@ -95,7 +95,7 @@ class ProduceRun implements Parkable {
       this.#parked = this.#services.produceTimeouts.park(this, [], this.#request.timeoutMs);
   }
 
-  /** The batch left the frame (or never will): called by its append. */
+  /** The batch left the frame, or never will: called by its append, perhaps before `start` has ended. */
   onWritten(append: PartitionAppend, error: ErrorCode): void {
     this.#writing -= 1;
     if (this.#started && this.#writing === 0) this.#ctx.frame.release();
@@ -161,18 +161,18 @@ class ProduceRun implements Parkable {
     }
     const append = new PartitionAppend(this, response);
     this.#waiting.add(append);
+    this.#writing += 1;
     const all = this.acks === -1;
     const error = leader.append(records, 0, records.length, info, all, nowMs, append, result);
     if (error !== ErrorCode.NONE) {
       this.#waiting.delete(append);
+      this.#writing -= 1;
       this.#refuse(response, error, result.errorMessage);
       return;
     }
     response.baseOffset = result.baseOffset;
     response.logAppendTimeMs = result.logAppendTimeMs;
     response.logStartOffset = leader.log.logStartOffset;
-    if (!result.duplicate) this.#writing += 1;
-    else if (!all) this.#waiting.delete(append);
   }
 
   /** The partition's leader here, or why there is none. */

@@ -59,6 +59,7 @@ export class Shard {
   readonly #partitions: ShardPartitions;
   readonly #quorum: QuorumClient;
   readonly #purgatory: Purgatory<PartitionLeader> = new Purgatory();
+  readonly #produceTimeouts: Purgatory<never> = new Purgatory();
   readonly #connections: ConnectionHost;
   /** Partitions whose parked fetches get another look at the end of the current callback. */
   #woken: PartitionLeader[] = [];
@@ -109,7 +110,11 @@ export class Shard {
     this.#connections.adopt(fd, origin);
   }
 
-  /** Answers what is running within `graceMs`, closes connections and logs, and tells main how it went. */
+  /**
+   * Answers what is running within `graceMs`, closes connections and logs, and tells main how it went. Fetches are
+   * answered with what there is; produce requests wait for their flush as ever, since "timed out" would make
+   * producers send again what is about to be stored.
+   */
   async stop(graceMs: number): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer);
     const drained = this.#connections.stop(graceMs);
@@ -137,6 +142,7 @@ export class Shard {
         randomInt(1, sessionIdEnd),
       ),
       purgatory: this.#purgatory,
+      produceTimeouts: this.#produceTimeouts,
       producerIds: new ProducerIds(this.#quorum),
     };
   }
@@ -171,7 +177,8 @@ export class Shard {
   }
 }
 
-function makeRegistry(services: ShardServices): Registry {
+/** Every API that a shard serves, with its handlers. */
+export function makeRegistry(services: ShardServices): Registry {
   const registry = new Registry();
   registry.register(produceHandler(services));
   registry.register(fetchHandler(services));

@@ -12,10 +12,10 @@ import { PartitionLog } from '../engine/log/partition_log.ts';
 import { SegmentCache } from '../engine/log/segment_cache.ts';
 import { type Clock, type Disk, DiskError, type Random } from '../engine/ports.ts';
 import type { MetadataChanges, PartitionReference } from '../replication/metadata/changes.ts';
-import type { MetadataImage } from '../replication/metadata/image.ts';
+import type { MetadataImage, PartitionImage } from '../replication/metadata/image.ts';
 import { PartitionLeader } from '../replication/partition/leader.ts';
 import type { BrokerConfig } from './config/broker_config.ts';
-import { logConfigFor, minInsyncReplicasFor } from './config/topic_config.ts';
+import { logConfigFor, minInsyncReplicasFor, type TopicOverrides } from './config/topic_config.ts';
 import type { Logger } from './logger.ts';
 import { PartitionTable } from './partition_table.ts';
 import type { DeletedPartition, LogDirCheckpoint, LogDirData } from './shard_messages.ts';
@@ -73,8 +73,7 @@ export class ShardPartitions {
     for (const { topic, partition } of changes.changedPartitions) {
       const leader = this.table.byId(topic.id, partition.partitionId);
       if (leader === undefined) continue;
-      leader.leaderEpoch = partition.leaderEpoch;
-      leader.isrSize = partition.isr.length;
+      leader.lead(partition.leaderEpoch, partition.isr.length);
     }
     for (const name of changes.changedTopicConfigs) this.#updateConfig(name);
   }
@@ -208,7 +207,7 @@ export class ShardPartitions {
       log,
       flushGroup: dir.group,
       isrSize: partition.isr.length,
-      minInsyncReplicas: minInsyncReplicasFor(overrides, config),
+      minInsyncReplicas: this.#minInsyncReplicas(overrides, partition),
       onHighWatermark: this.#options.onHighWatermark,
     });
     this.#leaders.set(log, leader);
@@ -236,10 +235,18 @@ export class ShardPartitions {
   #updateConfig(topic: string): void {
     const { image, config } = this.#options;
     const overrides = image.topicConfigs(topic);
-    for (const { partitionId } of image.topic(topic)?.partitions ?? [])
+    for (const partition of image.topic(topic)?.partitions ?? [])
       this.table
-        .byName(topic, partitionId)
-        ?.updateConfig(logConfigFor(overrides, config), minInsyncReplicasFor(overrides, config));
+        .byName(topic, partition.partitionId)
+        ?.updateConfig(
+          logConfigFor(overrides, config),
+          this.#minInsyncReplicas(overrides, partition),
+        );
+  }
+
+  /** A setting above the number of replicas means all of them, as in Kafka, or nothing could ever be produced. */
+  #minInsyncReplicas(overrides: TopicOverrides, { replicas }: PartitionImage): number {
+    return Math.min(minInsyncReplicasFor(overrides, this.#options.config), replicas.length);
   }
 
   #failDir(path: string, error: DiskError): void {

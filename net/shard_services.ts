@@ -13,7 +13,9 @@ export interface ShardServices extends ShardContext {
   readonly clock: Clock;
   readonly partitions: PartitionTable;
   readonly fetchSessions: FetchSessions;
-  /** Requests that wait: fetches under the partitions that they read, produce requests under none. */
+  /** Fetches that wait, under the partitions that they read. */
   readonly purgatory: Purgatory<PartitionLeader>;
+  /** Produce requests that wait for their acknowledgements: nothing wakes them but these, or their deadline. */
+  readonly produceTimeouts: Purgatory<never>;
   readonly producerIds: ProducerIds;
 }

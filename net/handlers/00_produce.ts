@@ -65,7 +65,7 @@ class ProduceRun implements Parkable {
   #writing = 0;
   /** Batches whose acknowledgement is still due. */
   readonly #waiting = new Set<PartitionAppend>();
-  #parked: Parked<PartitionLeader> | null = null;
+  #parked: Parked<never> | null = null;
   #started: boolean = false;
   #failed: boolean = false;
 
@@ -92,10 +92,10 @@ class ProduceRun implements Parkable {
     if (this.#writing > 0) this.#ctx.frame.retain();
     this.#answerWhenDone();
     if (!this.#ctx.answered && this.acks === -1)
-      this.#parked = this.#services.purgatory.park(this, [], this.#request.timeoutMs);
+      this.#parked = this.#services.produceTimeouts.park(this, [], this.#request.timeoutMs);
   }
 
-  /** The batch left the frame (or never will): called by its append. */
+  /** The batch left the frame, or never will: called by its append, perhaps before `start` has ended. */
   onWritten(append: PartitionAppend, error: ErrorCode): void {
     this.#writing -= 1;
     if (this.#started && this.#writing === 0) this.#ctx.frame.release();
@@ -161,18 +161,18 @@ class ProduceRun implements Parkable {
     }
     const append = new PartitionAppend(this, response);
     this.#waiting.add(append);
+    this.#writing += 1;
     const all = this.acks === -1;
     const error = leader.append(records, 0, records.length, info, all, nowMs, append, result);
     if (error !== ErrorCode.NONE) {
       this.#waiting.delete(append);
+      this.#writing -= 1;
       this.#refuse(response, error, result.errorMessage);
       return;
     }
     response.baseOffset = result.baseOffset;
     response.logAppendTimeMs = result.logAppendTimeMs;
     response.logStartOffset = leader.log.logStartOffset;
-    if (!result.duplicate) this.#writing += 1;
-    else if (!all) this.#waiting.delete(append);
   }
 
   /** The partition's leader here, or why there is none. */
@@ -206,7 +206,7 @@ class ProduceRun implements Parkable {
 
   #answerWhenDone(): void {
     if (this.#waiting.size > 0 || this.#ctx.answered) return;
-    if (this.#parked !== null) this.#services.purgatory.cancel(this.#parked);
+    if (this.#parked !== null) this.#services.produceTimeouts.cancel(this.#parked);
     if (this.acks !== 0)
       this.#ctx.respond<'Produce'>('ProduceResponse', { responses: this.#responses });
     else if (this.#failed) this.#ctx.fail(this.#failureText());

@@ -16,7 +16,10 @@ import type { FlushGroup } from '../../engine/log/flush_group.ts';
 import type { LogConfig } from '../../engine/log/log_config.ts';
 import type { PartitionLog } from '../../engine/log/partition_log.ts';
 
-/** Who appended a batch. Each method is called at most once, with ErrorCode.NONE or the reason. */
+/**
+ * Who appended a batch. Once `append` has said NONE, each method is called exactly once (for what has happened already:
+ * before `append` returns), with ErrorCode.NONE or the reason.
+ */
 export interface AppendWaiter {
   /** Set by `append`: the offset that follows the batch. */
   endOffset: number;
@@ -36,6 +39,7 @@ export interface LeaderOptions {
   readonly flushGroup: FlushGroup;
   /** Replicas in sync, this one included. */
   readonly isrSize: number;
+  /** No more than there are replicas. */
   readonly minInsyncReplicas: number;
   /** Wakes those who wait for records of this partition. */
   readonly onHighWatermark: (leader: PartitionLeader) => void;
@@ -46,6 +50,7 @@ export class PartitionLeader {
   readonly topicId: string;
   readonly partition: number;
   readonly log: PartitionLog;
+  /** Both change with `lead` only. */
   leaderEpoch: number;
   isrSize: number;
   minInsyncReplicas: number;
@@ -55,9 +60,11 @@ export class PartitionLeader {
   #refusal: ErrorCode = ErrorCode.NONE;
   /** Invariant: logStartOffset <= highWatermark <= log end; never falls while this node leads. */
   #highWatermark: number;
-  /** In order of append, so with rising end offsets. */
-  #writing: AppendWaiter[] = [];
+  /** Where the log ended when this node began to lead: an earlier leader may have shown all of it. */
+  readonly #startOffset: number;
   /** In order of append; a duplicate of an earlier batch may stand behind a later one and is served with it. */
+  #writing: AppendWaiter[] = [];
+  /** As `#writing`. */
   #committing: AppendWaiter[] = [];
   readonly #flushGroup: FlushGroup;
   readonly #onHighWatermark: (leader: PartitionLeader) => void;
@@ -73,13 +80,36 @@ export class PartitionLeader {
     this.batchRules = batchRulesOf(options.log.config);
     this.#flushGroup = options.flushGroup;
     this.#onHighWatermark = options.onHighWatermark;
-    // Recovery has flushed all that it kept, and a lone replica's log is the committed log.
-    this.#highWatermark = options.log.logEndOffset;
+    // A lone replica's log is the committed log: all of it, or what is flushed of it. What a kill left unflushed is
+    // being flushed already (`FlushGroup.adopt`) and comes with `logFlushed`.
+    const { log } = options;
+    this.#highWatermark = log.config.durability === 'os' ? log.logEndOffset : log.flushedOffset;
+    this.#startOffset = log.logEndOffset;
+    this.lead(options.leaderEpoch, options.isrSize);
+  }
+
+  /**
+   * Leads with this epoch and so many replicas in sync from now on. The log notes where the epoch begins although it
+   * has no batch yet (as Kafka does): clients that hold the epoch must not be told that nobody knows it.
+   */
+  lead(leaderEpoch: number, isrSize: number): void {
+    this.leaderEpoch = leaderEpoch;
+    this.isrSize = isrSize;
+    const { epochs, logEndOffset } = this.log;
+    if (leaderEpoch > epochs.latestEpoch) epochs.assign(leaderEpoch, logEndOffset);
   }
 
   /** The offset after the last record that consumers may read. */
   get highWatermark(): number {
     return this.#highWatermark;
+  }
+
+  /**
+   * False while the high watermark has not come up to where the log ended at the beginning: an answer about the log's
+   * end could be less than what clients have seen of an earlier leader (KIP-207: OFFSET_NOT_AVAILABLE).
+   */
+  get isCaughtUp(): boolean {
+    return this.#highWatermark >= this.#startOffset;
   }
 
   /** The offset after the last record that read_committed consumers may read. No transactions exist yet. */
@@ -112,9 +142,8 @@ export class PartitionLeader {
   }
 
   /**
-   * Takes a validated batch of `length` bytes at `start`, stamping it in place. On NONE the waiter is
-   * called later — except that for a duplicate (`result.duplicate`), whose bytes are not used, there is
-   * no `onWritten`. Any other code means that nothing was taken and the waiter is not called.
+   * Takes a validated batch of `length` bytes at `start`, stamping it in place. On NONE the waiter is called. Any other
+   * code means that nothing was taken and the waiter is not called.
    */
   append(
     buf: Uint8Array,
@@ -131,12 +160,12 @@ export class PartitionLeader {
     const error = this.log.append(buf, start, length, info, this.leaderEpoch, nowMs, result);
     if (error !== ErrorCode.NONE) return error;
     waiter.endOffset = result.lastOffset + 1;
-    if (!result.duplicate) {
-      this.#writing.push(waiter);
-      this.#flushGroup.markDirty(this.log);
-    }
-    if (!allReplicas) return error;
+    if (!result.duplicate) this.#flushGroup.markDirty(this.log);
     // The first attempt of a duplicate may still be on its way to the disk: its success is not ours to claim.
+    if (result.duplicate && waiter.endOffset <= this.log.writtenOffset)
+      waiter.onWritten(ErrorCode.NONE);
+    else this.#writing.push(waiter);
+    if (!allReplicas) return error;
     if (waiter.endOffset <= this.#highWatermark) waiter.onCommitted(ErrorCode.NONE);
     else this.#committing.push(waiter);
     return error;
@@ -151,16 +180,14 @@ export class PartitionLeader {
     for (let i = 0; i < served; i += 1) waiting[i]!.onWritten(ErrorCode.NONE);
   }
 
-  /** What was appended since the last `logWritten` could not be written and is not in the log. */
+  /** What was appended since the last `logWritten` could not be written and is not in the log any more. */
   logWriteFailed(error: ErrorCode): void {
-    const failed = this.#writing;
+    const writing = this.#writing;
+    const committing = this.#committing;
     this.#writing = [];
-    const lost = new Set(failed);
-    const waiting = this.#committing;
-    this.#committing = waiting.filter((waiter) => !lost.has(waiter) && this.#isInLog(waiter));
-    const failedCommits = waiting.filter((waiter) => lost.has(waiter) || !this.#isInLog(waiter));
-    for (const waiter of failed) waiter.onWritten(error);
-    for (const waiter of failedCommits) waiter.onCommitted(error);
+    this.#committing = committing.filter((waiter) => this.#isInLog(waiter));
+    for (const waiter of writing) waiter.onWritten(this.#isInLog(waiter) ? ErrorCode.NONE : error);
+    for (const waiter of committing) if (!this.#isInLog(waiter)) waiter.onCommitted(error);
   }
 
   /** All up to `endOffset` is durable on this replica: with one replica, that commits it. */

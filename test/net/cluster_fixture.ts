@@ -25,7 +25,7 @@ import {
 import { SimulatedStore } from '../replication/raft/simulated_store.ts';
 
 /** Two ends of a channel. Messages are cloned and arrive in a later turn, in order, as with real ports. */
-function portPair(): [FakePort, FakePort] {
+export function portPair(): [FakePort, FakePort] {
   const one = new FakePort();
   const other = new FakePort();
   one.peer = other;

@@ -1,0 +1,315 @@
+/**
+ * A shard's data path without threads and sockets: production handlers, leaders and logs over a simulated disk, a
+ * metadata quorum in the same thread, and virtual time. Turns and flushes end when the test says so.
+ */
+import assert from 'node:assert/strict';
+import { LogDirectory } from '../../../engine/log/log_directory.ts';
+import type { Clock } from '../../../engine/ports.ts';
+import { regionView, SlabAllocator } from '../../../engine/thread/slab.ts';
+import type { BrokerConfig } from '../../../net/config/broker_config.ts';
+import { loadBrokerConfig } from '../../../net/config/load.ts';
+import { checkTopicConfigs } from '../../../net/config/topic_config.ts';
+import { topicSettings } from '../../../net/config/topic_settings.ts';
+import { LevelLogger, type Logger } from '../../../net/logger.ts';
+import { ProducerIds } from '../../../net/producer_ids.ts';
+import { QuorumClient } from '../../../net/quorum_client.ts';
+import type { QuorumHost } from '../../../net/quorum_host.ts';
+import { FetchSessions } from '../../../net/server/fetch_sessions.ts';
+import { MemoryBudget } from '../../../net/server/memory_budget.ts';
+import { Purgatory, type PurgatoryClock } from '../../../net/server/purgatory.ts';
+import type { Registry } from '../../../net/server/registry.ts';
+import type { RequestMemory } from '../../../net/server/request_frame.ts';
+import { makeRegistry } from '../../../net/shard.ts';
+import type { DeletedPartition, LogDirCheckpoint } from '../../../net/shard_messages.ts';
+import { ShardPartitions } from '../../../net/shard_partitions.ts';
+import type { ShardServices } from '../../../net/shard_services.ts';
+import { MetadataImage } from '../../../replication/metadata/image.ts';
+import type { PartitionLeader } from '../../../replication/partition/leader.ts';
+import {
+  clusterId,
+  newTopic,
+  registration,
+  splitMix,
+} from '../../replication/metadata/fixtures.ts';
+import { SimulatedStore } from '../../replication/raft/simulated_store.ts';
+import { SimDisk } from '../../sim/disk.ts';
+import { SeededRandom } from '../../sim/seeded_random.ts';
+import { newHost, portPair } from '../cluster_fixture.ts';
+
+export const startMs = 1_700_000_000_000;
+
+/** Virtual time for everything: wall, monotonic, and the purgatories' timers. */
+export class WorldClock implements Clock, PurgatoryClock {
+  ms: number = 0;
+  readonly #timers = new Set<{ callback: () => void; atMs: number }>();
+
+  wallMs(): number {
+    return startMs + this.ms;
+  }
+  monotonicMs(): number {
+    return this.ms;
+  }
+  nowMs(): number {
+    return this.ms;
+  }
+  setTimer(callback: () => void, delayMs: number): unknown {
+    assert(delayMs >= 0 && delayMs <= 0x7fffffff, `setTimeout cannot wait ${delayMs} ms`);
+    const timer = { callback, atMs: this.ms + delayMs };
+    this.#timers.add(timer);
+    return timer;
+  }
+  clearTimer(timer: unknown): void {
+    this.#timers.delete(timer as { callback: () => void; atMs: number });
+  }
+  /** Time goes by; timers that are due fire. */
+  advance(ms: number): void {
+    this.ms += ms;
+    for (const timer of [...this.#timers]) {
+      if (timer.atMs > this.ms || !this.#timers.delete(timer)) continue;
+      timer.callback();
+    }
+  }
+}
+
+export interface WorldOptions {
+  /** `key=value` of the broker's configuration. */
+  readonly settings?: readonly string[];
+  /** Topics that exist from the start: name, partitions, settings. */
+  readonly topics?: readonly (readonly [string, number, Record<string, string>?])[];
+  readonly logDirs?: readonly string[];
+  readonly seed?: number;
+}
+
+export function configOf(settings: readonly string[] = []): BrokerConfig {
+  const { config, errors } = loadBrokerConfig({
+    sets: settings,
+    surroundings: { cwd: '/', hostname: 'localhost', memoryBytes: 1 << 30 },
+  });
+  assert(config !== null, errors.join('; '));
+  return config;
+}
+
+export class ShardWorld {
+  readonly clock: WorldClock = new WorldClock();
+  readonly disk: SimDisk;
+  readonly config: BrokerConfig;
+  readonly host: QuorumHost;
+  /** Log lines, level first. */
+  readonly lines: string[] = [];
+  readonly logger: Logger;
+  readonly deleted: DeletedPartition[] = [];
+  readonly failedDirs: string[] = [];
+  readonly allFailed: string[] = [];
+  readonly memory: RequestMemory;
+  image!: MetadataImage;
+  partitions!: ShardPartitions;
+  services!: ShardServices;
+  registry!: Registry;
+  readonly #logDirs: readonly string[];
+  #deferred: (() => void)[] = [];
+  #woken: PartitionLeader[] = [];
+  #boot = 1;
+
+  static async start(options: WorldOptions = {}): Promise<ShardWorld> {
+    const logDirs = options.logDirs ?? ['/data/a'];
+    const config = configOf([...(options.settings ?? []), `log.dirs=${logDirs.join(',')}`]);
+    const host = newHost(new SimulatedStore(splitMix(1)), { checkTopicConfigs });
+    await host.start();
+    const world = new ShardWorld(config, host, logDirs, options.seed ?? 1);
+    await host.request(registration(1));
+    for (const [name, partitions, configs] of options.topics ?? [])
+      await world.createTopic(name, partitions, configs);
+    await world.open();
+    return world;
+  }
+
+  private constructor(
+    config: BrokerConfig,
+    host: QuorumHost,
+    logDirs: readonly string[],
+    seed: number,
+  ) {
+    this.config = config;
+    this.host = host;
+    this.#logDirs = logDirs;
+    this.disk = new SimDisk({ seed });
+    this.logger = new LevelLogger(
+      { format: 'text', level: 'info' },
+      (level, message, fields) => this.lines.push(`${level} ${message} ${JSON.stringify(fields)}`),
+      () => this.clock.ms,
+    );
+    const slabs = new SlabAllocator();
+    const free = slabs.free.bind(slabs);
+    // Whoever still looks at a frame that was given back shall notice.
+    slabs.free = (region) => {
+      regionView(region).fill(0xdd);
+      free(region);
+    };
+    this.memory = { slabs, budget: new MemoryBudget(1 << 28) };
+  }
+
+  /** Opens the directories and the logs, as a start of the broker does. */
+  async open(): Promise<void> {
+    const { clock, disk, config, logger } = this;
+    const random = new SeededRandom(5);
+    const directories = this.#logDirs.map((path) =>
+      LogDirectory.open({
+        disk,
+        random,
+        bootId: `boot-${this.#boot}`,
+        path,
+        nodeId: 1,
+        clusterId,
+      }),
+    );
+    const [hostPort, port] = portPair();
+    const image = new MetadataImage(clusterId);
+    this.image = image;
+    this.partitions = new ShardPartitions({
+      config,
+      image,
+      disk,
+      clock,
+      random,
+      logger,
+      logDirs: directories.map((directory) => ({
+        path: directory.path,
+        cleanShutdown: directory.cleanShutdown,
+        afterPowerLoss: directory.afterPowerLoss,
+        dropCache: directory.flushFailed,
+        partitions: new Map(directory.partitions),
+      })),
+      defer: (run) => this.#deferred.push(run),
+      onHighWatermark: (leader) => this.#woken.push(leader),
+      onDeleted: (deleted) => this.deleted.push(deleted),
+      onDirFailed: (path) => this.failedDirs.push(path),
+      onAllFailed: (reason) => this.allFailed.push(reason),
+    });
+    const quorum = new QuorumClient({
+      port,
+      nodeId: 1,
+      image,
+      onChanges: (changes) => this.partitions.apply(changes),
+      onFailed: (error) => assert.fail(error as Error),
+    });
+    let sessionId = 0;
+    this.services = {
+      nodeId: 1,
+      clusterId,
+      image,
+      quorum,
+      settings: topicSettings(config),
+      logger,
+      config,
+      clock,
+      partitions: this.partitions.table,
+      fetchSessions: new FetchSessions(config.maxIncrementalFetchSessionCacheSlots, () => {
+        sessionId += 1;
+        return sessionId;
+      }),
+      purgatory: new Purgatory(clock),
+      produceTimeouts: new Purgatory(clock),
+      producerIds: new ProducerIds(quorum),
+    };
+    this.registry = makeRegistry(this.services);
+    await this.host.attach(hostPort);
+  }
+
+  async createTopic(
+    name: string,
+    numPartitions = 1,
+    configs: Record<string, string> = {},
+  ): Promise<void> {
+    const reply = await this.host.request({
+      type: 'createTopics',
+      topics: [
+        newTopic(name, {
+          numPartitions,
+          configs: Object.entries(configs).map(([key, value]) => ({ name: key, value })),
+        }),
+      ],
+      validateOnly: false,
+    });
+    assert.equal(
+      reply.result?.topics[0]?.errorCode,
+      0,
+      reply.result?.topics[0]?.errorMessage ?? '',
+    );
+  }
+
+  async deleteTopic(name: string): Promise<void> {
+    await this.host.request({ type: 'deleteTopics', topics: [{ name, topicId: null }] });
+  }
+
+  leader(topic: string, partition = 0): PartitionLeader {
+    const leader = this.partitions.table.byName(topic, partition);
+    assert(leader !== undefined, `${topic}-${partition} is not here`);
+    return leader;
+  }
+
+  idOf(topic: string): string {
+    const found = this.image.topic(topic);
+    assert(found !== undefined, `no topic ${topic}`);
+    return found.id;
+  }
+
+  /** The end of the turn: gathered writes, and the looks of fetches that were woken. */
+  endTurn(): void {
+    const runs = this.#deferred;
+    this.#deferred = [];
+    for (const run of runs) run();
+    this.wake();
+  }
+
+  /** As the shard does it at the end of a callback: every woken fetch gets one look. */
+  wake(): void {
+    const woken = this.#woken;
+    this.#woken = [];
+    for (const leader of new Set(woken)) this.services.purgatory.wake(leader);
+  }
+
+  /** Ends the flushes under way. */
+  endFlushes(): void {
+    this.disk.endFlushes();
+    this.wake();
+  }
+
+  /** Turns and flushes until nothing is left to do. */
+  settle(): void {
+    for (let round = 0; round < 1_000; round += 1) {
+      this.endTurn();
+      this.endFlushes();
+      if (this.#deferred.length === 0 && this.disk.waitingFlushes === 0) return;
+    }
+    assert.fail('does not come to rest');
+  }
+
+  /** Time goes by; timers fire. */
+  advance(ms: number): void {
+    this.clock.advance(ms);
+  }
+
+  /** The process dies; what was written stays in the page cache. */
+  kill(): void {
+    this.disk.kill();
+    this.#deferred = [];
+    this.#woken = [];
+  }
+
+  /** The power goes, and with it what was not flushed. */
+  powerCut(): void {
+    this.disk.crash();
+    this.#boot += 1;
+    this.#deferred = [];
+    this.#woken = [];
+  }
+
+  async close(): Promise<{ dirs: LogDirCheckpoint[]; clean: boolean }> {
+    const closed = this.partitions.close();
+    for (let round = 0; round < 10; round += 1) {
+      this.settle();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    return await closed;
+  }
+}

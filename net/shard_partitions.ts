@@ -150,7 +150,7 @@ export class ShardPartitions {
     try {
       this.#add(reference, this.#place(topic.name, partition.partitionId));
     } catch (error) {
-      if (!(error instanceof DiskError && error.isFull)) throw error;
+      if (!(error instanceof DiskError && error.isPassing)) throw error;
       this.#unopened.push(reference);
       const name = partitionDirectoryName(topic.name, partition.partitionId);
       this.#options.logger.logLimited(

@@ -10,31 +10,30 @@
  * once more, in twice the rounds, and counts only if it is slower again.
  */
 import { cpus } from 'node:os';
+import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { type Comparison, compare, readBaseline, writeBaseline } from './micro/baseline.ts';
-import type { Benchmark, Suite } from './micro/benchmark.ts';
+import { type Benchmark, type Suite, tolerances } from './micro/benchmark.ts';
 import { Calibration } from './micro/calibration.ts';
 import { type Measurement, measureAll } from './micro/measure.ts';
 import { formatTable } from './micro/report.ts';
 import { openBatchSuite } from './suites/batch.ts';
 import { openCodecSuite } from './suites/codec.ts';
+import { openLogSuite } from './suites/log.ts';
 
-const baselinePath = new URL('./baseline.json', import.meta.url);
-/** Chosen by the noise: see the report of repeated runs in docs, and `--tolerance` for another. */
-const toleranceDefault = 1.4;
 const roundsDefault = 5;
 
 const usage = `usage: npm run bench -- [filter]… [options]
   --update         store what was measured as the baseline
+  --baseline FILE  compare with, or store in, another file than bench/baseline.json
   --rounds N       rounds of which the median counts (${roundsDefault})
-  --tolerance X    how many times the baseline's quotient is still the same (${toleranceDefault})
 `;
 
 interface Options {
   readonly filters: readonly string[];
   readonly update: boolean;
+  readonly baseline: URL;
   readonly rounds: number;
-  readonly tolerance: number;
 }
 
 function readOptions(args: string[]): Options | null {
@@ -43,15 +42,19 @@ function readOptions(args: string[]): Options | null {
     allowPositionals: true,
     options: {
       update: { type: 'boolean', default: false },
+      baseline: { type: 'string' },
       rounds: { type: 'string', default: String(roundsDefault) },
-      tolerance: { type: 'string', default: String(toleranceDefault) },
       help: { type: 'boolean', default: false },
     },
   });
   const rounds = Number(values.rounds);
-  const tolerance = Number(values.tolerance);
-  if (values.help || !(rounds >= 1) || !(tolerance > 1)) return null;
-  return { filters: positionals, update: values.update, rounds: Math.ceil(rounds), tolerance };
+  if (values.help || !(rounds >= 1)) return null;
+  const baseline =
+    values.baseline === undefined
+      ? new URL('./baseline.json', import.meta.url)
+      : pathToFileURL(values.baseline);
+  const { update } = values;
+  return { filters: positionals, update, baseline, rounds: Math.ceil(rounds) };
 }
 
 function progress(text: string): void {
@@ -90,26 +93,28 @@ async function confirm(
 }
 
 async function runAll(options: Options, suites: readonly Suite[]): Promise<number> {
-  const { filters, rounds, tolerance } = options;
+  const { filters, rounds } = options;
   const all = suites.flatMap((suite) => suite.benchmarks);
   const chosen = all.filter(
     ({ name }) => filters.length === 0 || filters.some((filter) => name.includes(filter)),
   );
   const complete = chosen.length === all.length;
-  const baseline = readBaseline(baselinePath);
+  const baseline = readBaseline(options.baseline);
+  const calibrationOf = new Map(all.map((benchmark) => [benchmark.name, benchmark.calibration]));
+  const toleranceOf = (name: string): number => tolerances[calibrationOf.get(name) ?? 'script'];
   const calibration = new Calibration();
   let measurements = await measure(chosen, calibration, rounds);
-  let comparisons = compare(measurements, baseline, tolerance, complete);
+  let comparisons = compare(measurements, baseline, toleranceOf, complete);
   if (!options.update && comparisons.some(({ verdict }) => verdict === 'slower')) {
     measurements = await confirm(measurements, comparisons, chosen, calibration, rounds);
-    comparisons = compare(measurements, baseline, tolerance, complete);
+    comparisons = compare(measurements, baseline, toleranceOf, complete);
   }
   calibration.close();
   console.log(formatTable(comparisons, chosen));
   if (options.update) {
     const machine = `${cpus()[0]?.model.trim()}, Node ${process.versions.node}`;
     writeBaseline(
-      baselinePath,
+      options.baseline,
       machine,
       measurements,
       complete ? {} : (baseline?.benchmarks ?? {}),
@@ -119,7 +124,10 @@ async function runAll(options: Options, suites: readonly Suite[]): Promise<numbe
   }
   const failed = comparisons.filter(({ verdict }) => verdict === 'slower' || verdict === 'gone');
   console.log(`\n${comparisons.length} benchmarks, ${failed.length} slower than tolerated or gone`);
-  console.log(`tolerance ${tolerance}x of the baseline (${baseline?.machine ?? 'none stored'})`);
+  const { script, disk } = tolerances;
+  console.log(
+    `tolerance ${script}x, with flushes ${disk}x; baseline of ${baseline?.machine ?? 'none'}`,
+  );
   return failed.length === 0 ? 0 : 1;
 }
 
@@ -128,7 +136,7 @@ if (options === null) {
   process.stdout.write(usage);
   process.exitCode = 2;
 } else {
-  const suites = [openCodecSuite(), openBatchSuite()];
+  const suites = [openCodecSuite(), openBatchSuite(), openLogSuite()];
   process.exitCode = await runAll(options, suites);
   for (const suite of suites) await suite.close();
 }

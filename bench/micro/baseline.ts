@@ -58,13 +58,13 @@ export function writeBaseline(
 }
 
 /**
- * @param tolerance a score may be that many times the baseline's
+ * @param toleranceOf how many times the baseline's score a benchmark's may be
  * @param complete all benchmarks were measured, so that those of the baseline that are missing are gone
  */
 export function compare(
   measurements: readonly Measurement[],
   baseline: Baseline | null,
-  tolerance: number,
+  toleranceOf: (name: string) => number,
   complete: boolean,
 ): Comparison[] {
   const entries = baseline?.benchmarks ?? {};
@@ -73,7 +73,7 @@ export function compare(
     const entry = entries[name];
     if (entry === undefined) return { name, measurement, ratio: null, verdict: 'new' };
     const ratio = score / entry.score;
-    return { name, measurement, ratio, verdict: verdictOf(ratio, tolerance) };
+    return { name, measurement, ratio, verdict: verdictOf(ratio, toleranceOf(name)) };
   });
   if (!complete) return comparisons;
   const measured = new Set(measurements.map(({ name }) => name));

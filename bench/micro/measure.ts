@@ -1,11 +1,11 @@
 /** Measures benchmarks in rounds, each beside a calibration of its own, since a machine's speed changes meanwhile. */
 import { Bench } from 'tinybench';
 import type { Benchmark } from './benchmark.ts';
-import { type Calibration, median } from './calibration.ts';
+import { type Calibration, median, undisturbed } from './calibration.ts';
 
 export interface Measurement {
   readonly name: string;
-  /** Median over the rounds, each of which is the median of its samples. */
+  /** Median over the rounds; of a round, what a sample takes that nothing disturbs (`undisturbed`). */
   readonly nsPerOp: number;
   /** Time of an operation over that of the calibration next to it: median over the rounds. */
   readonly score: number;
@@ -50,7 +50,13 @@ interface Run {
 async function measureRound(run: Run, calibration: Calibration): Promise<void> {
   const { benchmark, batch } = run;
   const before = calibration.measure(benchmark.calibration);
-  const bench = new Bench({ time: roundMs, iterations: samplesMin, warmupTime: 10, throws: true });
+  const bench = new Bench({
+    time: roundMs,
+    iterations: samplesMin,
+    warmupTime: 10,
+    retainSamples: true,
+    throws: true,
+  });
   const { run: operation } = benchmark;
   bench.add(
     benchmark.name,
@@ -64,7 +70,7 @@ async function measureRound(run: Run, calibration: Calibration): Promise<void> {
   const after = calibration.measure(benchmark.calibration);
   const result = task?.result;
   if (result?.state !== 'completed') throw new Error(`${benchmark.name}: ${result?.state}`);
-  const ns = (result.latency.p50 * 1e6) / batch;
+  const ns = (undisturbed(result.latency.samples ?? []) * 1e6) / batch;
   run.ns.push(ns);
   run.scores.push(ns / ((before + after) / 2));
 }

@@ -42,7 +42,7 @@ function pad(cell: string, width: number, column: number): string {
   return column === 0 || column === columns.length - 1 ? cell.padEnd(width) : cell.padStart(width);
 }
 
-export function formatTime(ns: number): string {
+function formatTime(ns: number): string {
   if (ns < 1e3) return `${ns.toFixed(ns < 100 ? 1 : 0)} ns`;
   if (ns < 1e6) return `${(ns / 1e3).toFixed(ns < 1e5 ? 2 : 0)} µs`;
   return `${(ns / 1e6).toFixed(2)} ms`;

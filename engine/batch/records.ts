@@ -51,7 +51,10 @@ export function recordBytesOf(
 ): Uint8Array {
   const stored = buf.subarray(start + batchHeaderBytes, start + sizeOf(buf, start));
   const codec = codecOf(buf, start);
-  return codec === Codec.none ? stored : decompress(codec, stored, maxBytes, scratch);
+  if (codec === Codec.none) return stored;
+  const bytes = decompress(codec, stored, maxBytes, scratch);
+  // Not a Buffer: the code that goes over records is faster where it meets one kind of object alone.
+  return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length);
 }
 
 /**

@@ -92,24 +92,33 @@ async function confirm(
   });
 }
 
-async function runAll(options: Options, suites: readonly Suite[]): Promise<number> {
+/** @returns the process's exit code */
+async function runAll(
+  options: Options,
+  suites: readonly Suite[],
+  calibration: Calibration,
+): Promise<number> {
   const { filters, rounds } = options;
   const all = suites.flatMap((suite) => suite.benchmarks);
   const chosen = all.filter(
     ({ name }) => filters.length === 0 || filters.some((filter) => name.includes(filter)),
   );
+  if (chosen.length === 0) {
+    console.log(
+      `no benchmark is called like that; there are\n${all.map((b) => b.name).join('\n')}`,
+    );
+    return 2;
+  }
   const complete = chosen.length === all.length;
   const baseline = readBaseline(options.baseline);
   const calibrationOf = new Map(all.map((benchmark) => [benchmark.name, benchmark.calibration]));
   const toleranceOf = (name: string): number => tolerances[calibrationOf.get(name) ?? 'script'];
-  const calibration = new Calibration();
   let measurements = await measure(chosen, calibration, rounds);
   let comparisons = compare(measurements, baseline, toleranceOf, complete);
   if (!options.update && comparisons.some(({ verdict }) => verdict === 'slower')) {
     measurements = await confirm(measurements, comparisons, chosen, calibration, rounds);
     comparisons = compare(measurements, baseline, toleranceOf, complete);
   }
-  calibration.close();
   console.log(formatTable(comparisons, chosen));
   if (options.update) {
     const machine = `${cpus()[0]?.model.trim()}, Node ${process.versions.node}`;
@@ -137,6 +146,11 @@ if (options === null) {
   process.exitCode = 2;
 } else {
   const suites = [openCodecSuite(), openBatchSuite(), openLogSuite()];
-  process.exitCode = await runAll(options, suites);
-  for (const suite of suites) await suite.close();
+  const calibration = new Calibration();
+  try {
+    process.exitCode = await runAll(options, suites, calibration);
+  } finally {
+    calibration.close();
+    for (const suite of suites) await suite.close();
+  }
 }

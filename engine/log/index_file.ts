@@ -5,7 +5,8 @@
  * Thread: the partition's shard. Durability: none is needed, an index that is missing, behind or damaged is made again
  * from the log; `store` puts new entries into the page cache.
  */
-import type { Disk } from '../ports.ts';
+import { batchHeaderBytes } from '../batch/header.ts';
+import { type Disk, DiskError } from '../ports.ts';
 
 const firstCapacityEntries = 16;
 
@@ -32,15 +33,39 @@ export class IndexFile {
     this.loaded = true;
   }
 
-  /** Reads the file. Entries are not judged here: the caller calls `truncate` for those that are no good. */
-  load(path: string): void {
-    const bytes = this.#disk.readFile(path);
+  /**
+   * Reads the file. Entries are not judged here: the caller calls `truncate` for those that are no good.
+   * @param logBytes size of the segment's log: no more entries are read than that could have batches, since a Kafka that
+   *   crashed leaves the file at its full preallocated size
+   */
+  load(path: string, logBytes: number): void {
     this.loaded = true;
-    this.#hasFile = bytes !== null;
-    this.bytes = bytes ?? new Uint8Array(0);
-    this.count = Math.floor(this.bytes.length / this.entryBytes);
+    const fd = this.#openExisting(path);
+    this.#hasFile = fd >= 0;
+    if (fd < 0) {
+      this.bytes = new Uint8Array(0);
+      this.count = 0;
+      this.stored = 0;
+      this.#fileTooLong = false;
+      return;
+    }
+    const size = this.#disk.size(fd);
+    const most = (Math.floor(logBytes / batchHeaderBytes) + 1) * this.entryBytes;
+    this.bytes = new Uint8Array(Math.min(size, most));
+    const read = this.#disk.read(fd, this.bytes, 0, this.bytes.length, 0);
+    this.#disk.close(fd);
+    this.count = Math.floor(read / this.entryBytes);
     this.stored = this.count;
-    this.#fileTooLong = this.bytes.length !== this.count * this.entryBytes;
+    this.#fileTooLong = size !== this.count * this.entryBytes;
+  }
+
+  #openExisting(path: string): number {
+    try {
+      return this.#disk.open(path, false);
+    } catch (error) {
+      if (error instanceof DiskError && error.code === 'ENOENT') return -1;
+      throw error;
+    }
   }
 
   /** Makes room for one more entry and returns where in `bytes` it goes. */

@@ -258,7 +258,8 @@ function readOffsets(
 ): Map<string, number> {
   const offsets = new Map<string, number>();
   const bytes = disk.readFile(`${path}/${name}`);
-  if (bytes === null) return offsets;
+  // Kafka makes the files empty.
+  if (bytes === null || bytes.length === 0) return offsets;
   const lines = parseCheckpoint(bytes);
   for (const line of lines ?? []) {
     const [topic, partition, offset] = line.split(' ');

@@ -76,10 +76,14 @@ export class LogFlushState {
   end(): number {
     const parts = this.#parts;
     this.#unpin();
-    // A truncation meanwhile may have taken back some of it.
-    const target = Math.min(this.#target, parts.writtenOffset);
-    if (target > parts.flushedOffset) parts.flushedOffset = target;
+    if (this.#target > parts.flushedOffset) parts.flushedOffset = this.#target;
     return parts.flushedOffset;
+  }
+
+  /** The log was cut: a flush or checkpoint under way covers nothing past its end. */
+  truncate(endOffset: number): void {
+    this.#target = Math.min(this.#target, endOffset);
+    this.checkpointOffset = Math.min(this.checkpointOffset, endOffset);
   }
 
   /** The flush has failed: its pages may be clean now and lost all the same. */

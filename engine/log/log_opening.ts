@@ -6,7 +6,8 @@ import type { Clock, Disk, Random } from '../ports.ts';
 import { EpochCache } from './epoch_cache.ts';
 import { leaderEpochFile, offsetInFileName, partitionMetadataFile } from './file_names.ts';
 import type { LogConfig } from './log_config.ts';
-import { formatPartitionMetadata, type LogParts } from './log_parts.ts';
+import { formatPartitionMetadata, type LogParts, parseTopicId } from './log_parts.ts';
+import { strayDirectory } from './partition_directory.ts';
 import { restoreProducers } from './producer_recovery.ts';
 import { ProducerState } from './producer_state.ts';
 import { newRecoveryReport, type RecoveryReport, recoverSegments, scanEpochs } from './recovery.ts';
@@ -50,7 +51,7 @@ export interface LogOptions {
 export function openLogParts(options: LogOptions): { parts: LogParts; recovery: RecoveryReport } {
   const parts = emptyParts(options);
   const recovery = newRecoveryReport();
-  const names = options.disk.list(options.dir);
+  const names = listOwn(options, recovery);
   if (names === null) {
     createDirectory(parts, options);
     recovery.isNew = true;
@@ -58,6 +59,22 @@ export function openLogParts(options: LogOptions): { parts: LogParts; recovery: 
     openDirectory(parts, options, names, recovery);
   }
   return { parts, recovery };
+}
+
+/**
+ * The names in the directory, or null when there is none. One that belongs to another topic id (of an older topic of
+ * that name, whose deletion a crash has undone) is moved out of the way; its data may be somebody's, so it stays.
+ */
+function listOwn(options: LogOptions, recovery: RecoveryReport): string[] | null {
+  const { disk, dir, topicId, random } = options;
+  const names = disk.list(dir);
+  if (names === null) return null;
+  const metadata = disk.readFile(`${dir}/${partitionMetadataFile}`);
+  const found = metadata === null ? null : parseTopicId(metadata);
+  if (found === null || found === topicId) return names;
+  recovery.strayPath = strayDirectory(dir, random);
+  disk.rename(dir, recovery.strayPath);
+  return null;
 }
 
 function emptyParts(options: LogOptions): LogParts {

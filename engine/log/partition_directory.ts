@@ -30,7 +30,16 @@ export function isDeletedDirectory(name: string): boolean {
 
 /** `<dir>.<32 hex digits>-delete`, cut to what a file name may be. */
 export function deletedDirectory(dir: string, random: Random): string {
-  const suffix = `.${Buffer.from(random.bytes(16)).toString('hex')}${deleteSuffix}`;
+  return withSuffix(dir, random, deleteSuffix);
+}
+
+/** The same for a directory that belongs to no partition that is known here. */
+export function strayDirectory(dir: string, random: Random): string {
+  return withSuffix(dir, random, straySuffix);
+}
+
+function withSuffix(dir: string, random: Random, end: string): string {
+  const suffix = `.${Buffer.from(random.bytes(16)).toString('hex')}${end}`;
   const slash = dir.lastIndexOf('/');
   const name = dir.slice(slash + 1);
   return dir.slice(0, slash + 1) + name.slice(0, nameLengthMax - suffix.length) + suffix;

@@ -23,6 +23,7 @@ import type { LogSlice } from './log_slice.ts';
 import { commitEpochs, storeState } from './log_state_store.ts';
 import { deletedDirectory } from './partition_directory.ts';
 import type { ProducerState } from './producer_state.ts';
+import { truncateLog } from './truncation.ts';
 
 export class PartitionLog {
   readonly topic: string;
@@ -311,6 +312,21 @@ export class PartitionLog {
       segment.isActive = false;
       segment.close();
     }
+  }
+
+  /**
+   * Drops every batch that ends at or past `offset`, as a follower does. Writes what is pending first. The new end is
+   * on stable storage with the next flush.
+   * @throws DiskError
+   */
+  truncateTo(offset: number): ErrorCode {
+    const code = this.writePending();
+    if (code !== ErrorCode.NONE) return code;
+    truncateLog(this.#parts, offset);
+    this.#reader.marks.clear();
+    this.flush.truncate(this.logEndOffset);
+    this.reportedOffset = Math.min(this.reportedOffset, this.logEndOffset);
+    return ErrorCode.NONE;
   }
 
   /**

@@ -42,10 +42,20 @@ export interface RecoveryReport {
   setAside: DamagedRange[];
   /** The log ends before its recovery point: what is missing was on stable storage once. Offsets from, up to. */
   lost: { readonly fromOffset: number; readonly toOffset: number } | null;
+  /** Where the directory of another topic id went that had this partition's name. */
+  strayPath: string | null;
 }
 
 export function newRecoveryReport(): RecoveryReport {
-  return { isNew: false, scannedBytes: 0, cutBytes: 0, damage: [], setAside: [], lost: null };
+  return {
+    isNew: false,
+    scannedBytes: 0,
+    cutBytes: 0,
+    damage: [],
+    setAside: [],
+    lost: null,
+    strayPath: null,
+  };
 }
 
 /** Brings the segments into order and finds the log's end. @throws DiskError */
@@ -141,8 +151,8 @@ class SegmentRecovery {
   /** Loads the indexes up to the recovery point; returns where to begin to read. */
   #startIn(segment: Segment): number {
     const { offsets, times } = segment;
-    offsets.file.load(segment.path('.index'));
-    times.file.load(segment.path('.timeindex'));
+    offsets.file.load(segment.path('.index'), segment.size);
+    times.file.load(segment.path('.timeindex'), segment.size);
     offsets.keepPlausible(segment.size);
     times.keepPlausible();
     offsets.file.truncate(offsets.floorByOffset(this.#recoveryPoint - 1) + 1);
@@ -277,8 +287,8 @@ class SegmentRecovery {
 }
 
 function resetIndexes(segment: Segment): void {
-  segment.offsets.file.load(segment.path('.index'));
-  segment.times.file.load(segment.path('.timeindex'));
+  segment.offsets.file.load(segment.path('.index'), segment.size);
+  segment.times.file.load(segment.path('.timeindex'), segment.size);
   segment.clearIndexes();
 }
 

@@ -133,13 +133,20 @@ export class Segment {
    */
   load(indexIntervalBytes: number): void {
     if (this.offsets.file.loaded && this.times.file.loaded) return;
-    this.offsets.file.load(this.path('.index'));
-    this.times.file.load(this.path('.timeindex'));
+    this.offsets.file.load(this.path('.index'), this.size);
+    this.times.file.load(this.path('.timeindex'), this.size);
     this.offsets.keepPlausible(this.size);
     this.times.keepPlausible();
     if (!(this.isTimeEntryTrue(this.times.file.count - 1) && this.#catchUp(indexIntervalBytes)))
       this.rebuildIndexes(indexIntervalBytes);
     if (!this.isActive) this.#files.cache.touch(this);
+  }
+
+  /** Drops the index entries from `endOffset` on, where the file now ends. */
+  truncateIndexes(endOffset: number, indexIntervalBytes: number): void {
+    this.offsets.file.truncate(this.offsets.floorByOffset(endOffset - 1) + 1);
+    this.times.truncateTo(endOffset);
+    this.#catchUp(indexIntervalBytes);
   }
 
   /** Makes the indexes anew from every batch header in the segment. */

@@ -254,6 +254,21 @@ test('the log of a directory without checkpoints is recovered from its start', (
   assert.deepEqual(world.log.endOffsetForEpoch(0), { epoch: 0, endOffset: 20 });
 });
 
+test('the directory of another topic of that name is moved out of the way, not opened', () => {
+  const world = new LogWorld().open();
+  world.put();
+  world.close();
+  const other = new TextEncoder().encode('version: 0\ntopic_id: BBBBBBBBBBBBBBBBBBBBBQ');
+  world.disk.writeFile(`${partitionDir}/partition.metadata`, other);
+  world.open();
+  assert.equal(world.log.logEndOffset, 0);
+  assert.equal(world.log.recovery.isNew, true);
+  const stray = world.log.recovery.strayPath ?? '';
+  assert.match(stray, /orders-0\.[0-9a-f]{32}-stray$/);
+  assert(world.disk.bytesOf(`${stray}/00000000000000000000.log`).length > 0);
+  world.put();
+});
+
 test('what Kafka’s cleaner and deleter left behind is brought to an end', () => {
   const world = new LogWorld({ segmentBytes: 1000 }).open();
   for (let number = 0; number < 20; number += 1) world.put({ valueBytes: 200 });

@@ -35,6 +35,8 @@ import { refuseOldProduce } from './produce_before_v3.ts';
 
 /** Produce requests name topics by id from this version on. */
 const topicIdsSince = 13;
+/** Older clients take KAFKA_STORAGE_ERROR for a fatal one: this one makes them try again. */
+const storageErrorSince = 4;
 
 export function produceHandler(services: ShardServices): Handler {
   return {
@@ -197,7 +199,9 @@ class ProduceRun implements Parkable {
     message: string | null,
   ): void {
     this.#failed = true;
-    response.errorCode = error;
+    const isKnown =
+      error !== ErrorCode.KAFKA_STORAGE_ERROR || this.#ctx.apiVersion >= storageErrorSince;
+    response.errorCode = isKnown ? error : ErrorCode.NOT_LEADER_OR_FOLLOWER;
     response.errorMessage = message ?? errorMessage(error);
     response.baseOffset = -1;
     response.logAppendTimeMs = -1;

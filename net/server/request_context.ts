@@ -9,6 +9,7 @@ import assert from 'node:assert/strict';
 import { encodeResponseFrame, type RequestHeader } from '../protocol/frame.ts';
 import type { ApiName, MessageInputs } from '../protocol/messages.gen.ts';
 import type { Reader } from '../protocol/reader.ts';
+import type { Encoded } from '../protocol/writer.ts';
 import type { RangeHole } from './file_range.ts';
 import type { RequestFrame } from './request_frame.ts';
 
@@ -90,16 +91,39 @@ export class RequestContext {
   /**
    * Encodes and sends the answer. Records that are `FileRange` objects go out from their files. `version` is
    * the request's, except where an unknown version is answered in one that the client surely knows (KIP-511).
-   * Throws if the value cannot be said in that version: a broken handler.
+   *
+   * A value that cannot be said in that version closes the connection, with a line in the log. Clients can bring it
+   * about: a name of 32,767 bytes that are no UTF-8 takes three times as many when it is said back.
+   * @returns false when nothing will be sent, and the caller must unpin what is in `value`
    */
   respond<N extends ApiName>(
     name: `${N}Response`,
     value: MessageInputs[`${N}Response`],
     version: number = this.apiVersion,
-  ): void {
-    const encoded = encodeResponseFrame<N>(this.apiKey, version, this.correlationId, name, value);
+  ): boolean {
+    const encoded = this.#encode<N>(name, value, version);
+    if (encoded === null) return false;
     // The writer passes on whatever object stood in the place of records, and here those are FileRanges.
     this.respondRaw(encoded.bytes, encoded.holes as readonly RangeHole[]);
+    return true;
+  }
+
+  #encode<N extends ApiName>(
+    name: `${N}Response`,
+    value: MessageInputs[`${N}Response`],
+    version: number,
+  ): Encoded | null {
+    if (this.#aborted) {
+      this.#answered = true;
+      return null;
+    }
+    try {
+      return encodeResponseFrame<N>(this.apiKey, version, this.correlationId, name, value);
+    } catch (error) {
+      this.fail(`its answer cannot be encoded: ${error instanceof Error ? error.message : error}`);
+      this.#answered = true;
+      return null;
+    }
   }
 
   /** Sends a whole response frame, its size included (and counting the ranges). The bytes stay as they are. */

@@ -233,11 +233,16 @@ function batchRulesOf(config: LogConfig): BatchRules {
   return {
     maxMessageBytes: config.maxMessageBytes,
     timestampType: config.messageTimestampType,
-    timestampBeforeMaxMs: config.messageTimestampBeforeMaxMs,
-    timestampAfterMaxMs: config.messageTimestampAfterMaxMs,
+    timestampBeforeMaxMs: limitOf(config.messageTimestampBeforeMaxMs),
+    timestampAfterMaxMs: limitOf(config.messageTimestampAfterMaxMs),
     compacted: config.cleanupPolicy.compact,
     nowMs: 0,
     decompressedMaxBytes: config.decompressedMaxBytes,
     trustProducers: false,
   };
+}
+
+/** Kafka's 2^63-1 means "no limit", and comes out of the configuration as the largest whole number there. */
+function limitOf(ms: number): number {
+  return ms >= Number.MAX_SAFE_INTEGER ? Number.POSITIVE_INFINITY : ms;
 }

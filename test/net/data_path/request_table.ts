@@ -1,0 +1,195 @@
+/** Requests of every API, for tests that go through all of them in all versions: some find something, some do not. */
+import { ErrorCode } from '../../../engine/error_code.gen.ts';
+import type { ApiName, MessageInputs } from '../../../net/protocol/messages.gen.ts';
+import { uuidZero } from '../../../replication/metadata/records.ts';
+import { uuids } from '../../replication/metadata/fixtures.ts';
+import { WorldConnection } from './client.ts';
+import { batchOf, fetch, produce } from './requests.ts';
+import { ShardWorld } from './shard_world.ts';
+
+const unknownId = uuids(1234)();
+const topics = ['full', 'empty', 'failed'] as const;
+
+/** One topic with records, one without, one whose partition 0 has failed. */
+export async function mixedWorld(): Promise<ShardWorld> {
+  const world = await ShardWorld.start({ topics: topics.map((name) => [name, 2] as const) });
+  const client = new WorldConnection(world);
+  const records = batchOf(['a', 'b'], { producerId: 1, producerEpoch: 0, baseSequence: 0 });
+  client.send('Produce', 9, produce(world, 9, -1, [{ topic: 'full', records }]));
+  world.settle();
+  world.leader('failed').refuse(ErrorCode.KAFKA_STORAGE_ERROR);
+  return world;
+}
+
+/** Topics of a version's kind: those that exist, and some that do not. */
+function names(world: ShardWorld, byId: boolean): { name: string; id: string }[] {
+  const found = topics.map((name) => ({ name, id: byId ? world.idOf(name) : uuidZero }));
+  return [...found, { name: byId ? '' : 'un known/', id: byId ? unknownId : uuidZero }];
+}
+
+const timestamps = [-1n, -2n, -3n, -4n, -5n, -6n, -7n, 0n, 1_700_000_000_000n, 1n << 62n];
+
+type RequestsOf<N extends ApiName> = (
+  world: ShardWorld,
+  version: number,
+) => MessageInputs[`${N}Request`][];
+
+/** Rich requests and wrong ones. */
+export const requestsOf: { [N in ApiName]?: RequestsOf<N> } = {
+  Produce: (world, version) => {
+    const parts = names(world, version >= 13).flatMap((topic) =>
+      [batchOf(['a']), batchOf(['k'], { codec: 1 }), null, new Uint8Array(3)].map((records) => ({
+        ...(version >= 13 ? { topicId: topic.id } : { name: topic.name }),
+        partitionData: [0, 1, 9, -1].map((index) => ({ index, records })),
+      })),
+    );
+    return [-1, 1, 3].map((acks) => ({ acks, timeoutMs: 0, topicData: parts }));
+  },
+  Fetch: (world, version) => {
+    const wanted = topics.flatMap((topic) =>
+      [0, 1, 9].flatMap((partition) =>
+        [0, 1, 2, 77, -1].map((offset) => ({
+          topic,
+          partition,
+          offset,
+          currentLeaderEpoch: version >= 9 && offset === 1 ? 5 : undefined,
+          lastFetchedEpoch: version >= 12 && offset === 2 ? 5 : undefined,
+        })),
+      ),
+    );
+    const whole = fetch(world, version, wanted as never, { maxWaitMs: 0 });
+    const answers: MessageInputs['FetchRequest'][] = [
+      whole,
+      { ...whole, isolationLevel: 1 },
+      version >= 15 ? { ...whole, replicaState: { replicaId: 3 } } : { ...whole, replicaId: 3 },
+    ];
+    if (version >= 7)
+      answers.push(
+        { ...whole, sessionId: 0, sessionEpoch: 0 },
+        { ...whole, sessionId: 1, sessionEpoch: 1, topics: [] },
+        { ...whole, sessionId: 999, sessionEpoch: 1, topics: [] },
+      );
+    return answers;
+  },
+  ListOffsets: (world, version) => {
+    return [0, 1].map((isolationLevel) => ({
+      replicaId: -1,
+      ...(version >= 2 ? { isolationLevel } : {}),
+      topics: names(world, false).map((topic) => ({
+        name: topic.name,
+        partitions: [0, 1, 9].flatMap((partitionIndex) =>
+          timestamps.map((timestamp) => ({
+            partitionIndex,
+            timestamp,
+            ...(version >= 4 ? { currentLeaderEpoch: Number(timestamp === 0n) - 1 } : {}),
+          })),
+        ),
+      })),
+    }));
+  },
+  OffsetForLeaderEpoch: (world, _version) => {
+    return [
+      {
+        topics: names(world, false).map((topic) => ({
+          topic: topic.name,
+          partitions: [0, 1, 9].flatMap((partition) =>
+            [-1, 0, 5].map((leaderEpoch) => ({
+              partition,
+              leaderEpoch,
+              currentLeaderEpoch: leaderEpoch,
+            })),
+          ),
+        })),
+      },
+    ];
+  },
+  InitProducerId: (_world, version) => {
+    return [null, 'my-transaction', ''].map((transactionalId) => ({
+      transactionalId,
+      transactionTimeoutMs: 1_000,
+      ...(version >= 3 ? { producerId: 5n, producerEpoch: 2 } : {}),
+    }));
+  },
+  Metadata: (world, version) => {
+    const all = names(world, version >= 12).map((topic) => ({
+      name: version >= 12 && topic.name === '' ? null : topic.name,
+      ...(version >= 12 && topic.name === '' ? { topicId: topic.id } : {}),
+    }));
+    const rest = version >= 4 ? { allowAutoTopicCreation: false } : {};
+    return [
+      { topics: all, ...rest },
+      { topics: version >= 1 ? null : [], ...rest },
+    ];
+  },
+  DeleteTopics: (_world, version) => {
+    if (version >= 6)
+      return [
+        {
+          topics: [{ name: null, topicId: unknownId }, { name: 'a/b' }, { name: null }],
+          timeoutMs: 100,
+        },
+      ];
+    return [{ topicNames: ['nobody', 'a/b', ''], timeoutMs: 100 }];
+  },
+  CreateTopics: (_world, version) => {
+    const topic = { numPartitions: 1, replicationFactor: 1, assignments: [], configs: [] };
+    const config = { name: 'retention.ms', value: 'no number' };
+    const created = { ...topic, name: `made-${version}` };
+    const bad = [
+      { ...topic, name: 'full' },
+      { ...topic, name: 'a/b' },
+      { ...topic, name: 'many', replicationFactor: 3 },
+      { ...topic, name: 'odd', configs: [config] },
+    ];
+    const [all, timeoutMs] = [[created, ...bad], 1_000];
+    return [
+      { topics: all, timeoutMs, validateOnly: true },
+      { topics: all, timeoutMs },
+    ];
+  },
+  DescribeConfigs: (_world, version) => {
+    return [
+      {
+        resources: [
+          { resourceType: 2, resourceName: 'full', configurationKeys: null },
+          { resourceType: 2, resourceName: 'nobody', configurationKeys: ['retention.ms'] },
+          { resourceType: 4, resourceName: '1', configurationKeys: null },
+          { resourceType: 4, resourceName: 'x', configurationKeys: null },
+          { resourceType: 99, resourceName: '', configurationKeys: null },
+        ],
+        includeSynonyms: true,
+        ...(version >= 3 ? { includeDocumentation: true } : {}),
+      },
+    ];
+  },
+  DescribeCluster: (_world, version) => {
+    const includeClusterAuthorizedOperations = true;
+    if (version === 0) return [{ includeClusterAuthorizedOperations }];
+    return [1, 2].map((endpointType) => ({ endpointType, includeClusterAuthorizedOperations }));
+  },
+  DescribeTopicPartitions: (world, _version) => {
+    return [
+      { topics: names(world, false).map((topic) => ({ name: topic.name })) },
+      { topics: [], cursor: { topicName: 'full', partitionIndex: -1 } },
+      { topics: [], responsePartitionLimit: 1 },
+    ];
+  },
+  ApiVersions: (_world, version) => {
+    return version >= 3
+      ? [
+          { clientSoftwareName: 'test', clientSoftwareVersion: '1' },
+          { clientSoftwareName: '-', clientSoftwareVersion: '' },
+          ...(version >= 5
+            ? [
+                {
+                  clusterId: 'other',
+                  nodeId: 7,
+                  clientSoftwareName: 'a',
+                  clientSoftwareVersion: 'b',
+                },
+              ]
+            : []),
+        ]
+      : [{}];
+  },
+};

@@ -12,7 +12,7 @@ export interface Native {
   dup(fd: number): number;
   /**
    * sendfile(2): up to `count` bytes of `inFd` from `offset` on to the socket `outFd`; the file's own offset stays.
-   * Returns the bytes sent, or minus errno (`eagain` when the socket is full).
+   * Returns the bytes sent, or minus errno (EAGAIN when the socket is full).
    */
   sendfile(outFd: number, inFd: number, offset: number, count: number): number;
   /** syncfs(2) on libuv's pool; `done` gets 0 or minus errno. */
@@ -24,9 +24,6 @@ export interface Native {
   /** sync_file_range(SYNC_FILE_RANGE_WRITE): begins write-back of dirty pages. */
   startWriteBack(fd: number, offset: number, length: number): number;
 }
-
-export const eagain: number = -constants.errno.EAGAIN;
-export const eacces: number = -constants.errno.EACCES;
 
 const fOfdSetlk = 37;
 const fWrlck = 1;

@@ -195,6 +195,7 @@ export class LogAppender {
       return this.#undoWrite(segment, error);
     }
     segment.size += pending.bytes;
+    parts.dirtyBytes += pending.bytes;
     markSegmentDirty(parts, segment);
     pending.clear();
     parts.writtenOffset = parts.logEndOffset;

@@ -8,8 +8,8 @@
 import { formatCheckpoint, parseCheckpoint } from './checkpoint_text.ts';
 
 /** Kafka's UNDEFINED_EPOCH and UNDEFINED_EPOCH_OFFSET. */
-export const undefinedEpoch = -1;
-export const undefinedEpochOffset = -1;
+const undefinedEpoch = -1;
+const undefinedEpochOffset = -1;
 
 export interface EpochEndOffset {
   /** The requested epoch, or the largest known one below it, or -1. */

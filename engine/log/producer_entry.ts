@@ -1,7 +1,7 @@
 /** What a partition remembers of one idempotent producer: Kafka's ProducerStateEntry. */
 
 /** Batches remembered for each producer: as many as an idempotent producer may have in flight. */
-export const batchesKept = 5;
+const batchesKept = 5;
 const sequenceMax = 0x7fff_ffff;
 const noSequence = -1;
 

@@ -37,9 +37,10 @@ export class SimDisk implements Disk {
   capacityBytes: number = Number.POSITIVE_INFINITY;
   /** The next flushes to end that fail. */
   failingFlushes = 0;
+  /** Called by each flush that is waited for: lets time pass. */
+  onFlushSync: () => void = () => {};
   /** Code of the error with which writes fail, or null. */
   writeError: string | null = null;
-  /** Most bytes that one write takes before it fails as by a full disk; for torn writes. */
   locks: Set<string> = new Set<string>();
   /** How often each call was made. */
   readonly calls: Map<string, number> = new Map<string, number>();
@@ -281,6 +282,7 @@ export class SimDisk implements Disk {
 
   #flushNow(nodes: readonly SimNode[]): void {
     this.#count('flushSync');
+    this.onFlushSync();
     const isGood = this.failingFlushes === 0;
     if (!isGood) this.failingFlushes -= 1;
     if (!(isGood && this.#options.ignoresFlushes)) this.#flushOf(nodes)(isGood);

@@ -6,7 +6,7 @@ export type FileChange =
   | { readonly type: 'truncate'; readonly size: number };
 
 /** Bytes that grow as they are written; what was never written reads as zeros. */
-export class GrowingBytes {
+class GrowingBytes {
   #bytes: Uint8Array = new Uint8Array(0);
   size = 0;
 

@@ -211,6 +211,7 @@ export class LogAppender {
     const code = this.#refuse(cause);
     try {
       parts.files.disk.truncate(segment.fd, segment.size);
+      segment.isCutUnflushed = true;
     } catch (error) {
       this.#fail(asDiskError(error));
     }

@@ -25,10 +25,14 @@ import {
 
 const lockFile = '.lock';
 const cleanShutdownFile = '.kafka_cleanshutdown';
-/** Ours: in which run of the machine the directory was last open. */
+/** Ours: in which run of the machine the directory was last recovered and checkpointed. */
 const bootFile = '.millrace_boot';
-/** Ours: a flush failed, and the page cache may be better than the disk. */
+/**
+ * Ours, an empty file under one of two names, so that noting a failure takes a rename and no space: a flush failed, and
+ * the page cache may be better than the disk; or not.
+ */
 const flushFailedFile = '.millrace_flush_failed';
+const flushGoodFile = '.millrace_flush_good';
 
 const recoveryPointFile = 'recovery-point-offset-checkpoint';
 const highWatermarkFile = 'replication-offset-checkpoint';
@@ -66,6 +70,8 @@ export class LogDirectory {
   /** What was odd but no obstacle, for people. */
   readonly warnings: readonly string[];
   readonly #disk: Disk;
+  readonly #bootId: BootId;
+  #isBootNoted: boolean = false;
 
   /**
    * Creates the directory when it is not there, locks it for this process, and reads it. The clean-shutdown marker is
@@ -90,6 +96,7 @@ export class LogDirectory {
     const warnings: string[] = [];
     this.path = path;
     this.#disk = disk;
+    this.#bootId = options.bootId;
     this.warnings = warnings;
     const hasPartitions = names.some((name) => parsePartitionDirectory(name) !== null);
     this.meta = openMetaProperties(options, hasPartitions);
@@ -97,6 +104,7 @@ export class LogDirectory {
     this.cleanShutdown = marker !== null;
     this.cleanBrokerEpoch = marker === null ? -1 : brokerEpochIn(marker);
     this.flushFailed = names.includes(flushFailedFile);
+    if (!this.flushFailed) this.clearFlushFailure();
     this.afterPowerLoss = this.#isOtherBoot(options.bootId);
     this.partitions = readMarks(disk, path, names, warnings);
     this.deleted = names.filter(isDeletedDirectory);
@@ -107,12 +115,18 @@ export class LogDirectory {
   }
 
   #isOtherBoot(bootId: BootId): boolean {
-    const path = `${this.path}/${bootFile}`;
-    const bytes = this.#disk.readFile(path);
-    const isSame =
-      bootId !== null && bytes !== null && new TextDecoder().decode(bytes).trim() === bootId;
-    if (!isSame) this.#disk.writeFile(path, new TextEncoder().encode(`${bootId ?? ''}\n`));
-    return !isSame;
+    const bytes = this.#disk.readFile(`${this.path}/${bootFile}`);
+    return bootId === null || bytes === null || new TextDecoder().decode(bytes).trim() !== bootId;
+  }
+
+  /** Not before the first checkpoint: a start that is killed in the middle of recovery leaves it to the next one. */
+  #noteBoot(): void {
+    if (this.#isBootNoted) return;
+    this.#disk.writeFile(
+      `${this.path}/${bootFile}`,
+      new TextEncoder().encode(`${this.#bootId ?? ''}\n`),
+    );
+    this.#isBootNoted = true;
   }
 
   /** Marks of the partition, zeros when there are none. */
@@ -168,6 +182,7 @@ export class LogDirectory {
       try {
         for (const [name] of files)
           disk.rename(`${this.path}/${name}${temporarySuffix}`, `${this.path}/${name}`);
+        this.#noteBoot();
       } catch (error) {
         done(error as DiskError);
         return;
@@ -190,7 +205,7 @@ export class LogDirectory {
   /** Everything is closed and flushed, and the checkpoints say so. @throws DiskError */
   markClean(brokerEpoch: number): void {
     const disk = this.#disk;
-    disk.unlink(`${this.path}/${flushFailedFile}`);
+    this.clearFlushFailure();
     writeFlushed(
       disk,
       `${this.path}/${cleanShutdownFile}`,
@@ -209,7 +224,7 @@ export class LogDirectory {
    */
   noteFlushFailure(): void {
     try {
-      this.#disk.writeFile(`${this.path}/${flushFailedFile}`, new Uint8Array(0));
+      this.#nameFlushFile(flushGoodFile, flushFailedFile);
     } catch {
       // The file system has gone read-only, which means a restart of it, and that empties the cache.
     }
@@ -217,7 +232,15 @@ export class LogDirectory {
 
   /** All partitions have been read from the device and flushed since the failure. */
   clearFlushFailure(): void {
-    this.#disk.unlink(`${this.path}/${flushFailedFile}`);
+    this.#nameFlushFile(flushFailedFile, flushGoodFile);
+  }
+
+  #nameFlushFile(from: string, to: string): void {
+    const disk = this.#disk;
+    const path = `${this.path}/${from}`;
+    if (disk.status(path) !== null) disk.rename(path, `${this.path}/${to}`);
+    else if (disk.status(`${this.path}/${to}`) === null)
+      disk.writeFile(`${this.path}/${to}`, new Uint8Array(0));
   }
 
   /** Removes a deleted partition's directory (a name from `deleted`, or the last part of `PartitionLog.delete`). */

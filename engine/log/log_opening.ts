@@ -58,6 +58,8 @@ export function openLogParts(options: LogOptions): { parts: LogParts; recovery: 
   } else {
     openDirectory(parts, options, names, recovery);
   }
+  if (parts.logEndOffset < options.recoveryPoint)
+    recovery.lost = { fromOffset: parts.logEndOffset, toOffset: options.recoveryPoint };
   return { parts, recovery };
 }
 

@@ -78,6 +78,10 @@ export function rollSegment(parts: LogParts, nowMs: number): void {
   // Names become durable in order, or a power cut could leave a segment without the one before it. Seldom needed: the
   // first flush of a segment's bytes has flushed its name.
   if (parts.flushedOffset <= full.baseOffset) parts.files.disk.flushDirectorySync(parts.files.dir);
+  if (full.isCutUnflushed) {
+    parts.files.disk.flushSync(full.fd);
+    full.isCutUnflushed = false;
+  }
   const next = new Segment(parts.files, parts.logEndOffset, 0);
   next.create(nowMs);
   parts.segments.push(next);

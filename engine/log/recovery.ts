@@ -81,8 +81,6 @@ export function recoverSegments(
     Math.max(options.recoveryPoint, parts.logStartOffset),
   );
   parts.flushedOffset = parts.recoveryPoint;
-  if (parts.logEndOffset < options.recoveryPoint)
-    report.lost = { fromOffset: parts.logEndOffset, toOffset: options.recoveryPoint };
 }
 
 /** Takes the log's end from the active segment's index and last headers; false when they make no sense. */
@@ -249,6 +247,7 @@ class SegmentRecovery {
     this.#report.cutBytes += segment.size - position;
     this.#parts.files.disk.truncate(segment.fd, position);
     segment.size = position;
+    segment.isCutUnflushed = true;
     this.#dropFrom(number + 1);
     markSegmentDirty(this.#parts, segment);
   }

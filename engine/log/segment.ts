@@ -33,6 +33,11 @@ export class Segment {
   #isClosing: boolean = false;
   /** Written to since the last flush of it began. */
   isDirty: boolean = false;
+  /**
+   * The file was made shorter, and no flush has covered that for certain. It must be before another segment follows: a
+   * power cut could bring back what was cut, in the middle of the log and before the recovery point.
+   */
+  isCutUnflushed: boolean = false;
   /** Takes appends: its descriptor and indexes stay. */
   isActive: boolean = false;
   createdMs = 0;

@@ -179,9 +179,13 @@ test('the clean-shutdown marker holds for one start', () => {
   assert.equal(open(disk).cleanShutdown, false, 'its removal is on stable storage');
 });
 
-test('a power cut is told from a kill by the machine’s run', () => {
+test('a power cut is told from a kill by the machine’s run, once there was a checkpoint in it', () => {
   const disk = new SimDisk({ seed: 1 });
   assert.equal(open(disk).afterPowerLoss, true, 'not known is as good as yes');
+  disk.kill();
+  const second = open(disk);
+  assert.equal(second.afterPowerLoss, true, 'recovery may have been cut short');
+  write(disk, second, []);
   disk.kill();
   assert.equal(open(disk).afterPowerLoss, false);
   disk.kill();

@@ -163,15 +163,15 @@ export class ShardPartitions {
     }
   }
 
-  /** Where the partition is, or else the directory with the fewest logs. */
+  /** Where the partition is, or else the directory with the fewest logs of those that have not failed. */
   #place(topic: string, partition: number): LogDir {
     const name = partitionDirectoryName(topic, partition);
-    let best = this.#dirs[0]!;
+    let best: LogDir | null = null;
     for (const dir of this.#dirs) {
       if (dir.partitions.has(name)) return dir;
-      if (dir.group.failure === null && dir.logs < best.logs) best = dir;
+      if (dir.group.failure === null && (best === null || dir.logs < best.logs)) best = dir;
     }
-    return best;
+    return best ?? this.#dirs[0]!;
   }
 
   #add({ topic, partition }: PartitionReference, dir: LogDir): void {

@@ -235,8 +235,9 @@ export class FlushGroup {
     const logs = [...this.#logs].filter((log) => log.recoveryPoint < log.flushedOffset);
     const end = (error: DiskError | null): void => {
       this.#isCheckpointing = false;
-      if (error === null) for (const log of logs) log.endCheckpoint();
-      else if (!error.isPassing) this.#fail(error);
+      if (error === null) {
+        for (const log of logs) if (this.#logs.has(log)) log.endCheckpoint();
+      } else if (!error.isPassing) this.#fail(error);
       done(error);
     };
     this.#storeSlice(logs, 0, new FlushSet(), end);
@@ -250,7 +251,7 @@ export class FlushGroup {
   ): void {
     const to = Math.min(logs.length, from + checkpointSlice);
     try {
-      for (let at = from; at < to; at += 1) logs[at]?.beginCheckpoint(set);
+      for (const log of logs.slice(from, to)) if (this.#logs.has(log)) log.beginCheckpoint(set);
     } catch (error) {
       done(asDiskError(error));
       return;
@@ -273,7 +274,7 @@ export class FlushGroup {
       }
       const names = new FlushSet();
       try {
-        for (const log of logs) log.commitCheckpoint(names);
+        for (const log of logs) if (this.#logs.has(log)) log.commitCheckpoint(names);
       } catch (caught) {
         done(asDiskError(caught));
         return;

@@ -55,7 +55,8 @@ export class FlushSet {
     running += this.count;
     for (const fd of this.#files) disk.flush(fd, one);
     for (const path of this.#paths) flushPath(disk, path, one);
-    for (const path of this.#directories) disk.flushDirectory(path, one);
+    for (const path of this.#directories)
+      disk.flushDirectory(path, (error) => one(isGone(error) ? null : error));
     one(null);
   }
 
@@ -79,15 +80,21 @@ function flushPath(disk: Disk, path: string, done: FlushCallback): void {
   try {
     fd = disk.open(path, false);
   } catch (error) {
-    const { code } = error as DiskError;
-    // Replaced or removed since: whatever took its place is flushed with its own set.
-    done(code === 'ENOENT' ? null : asDiskError(error));
+    done(isGone(error) ? null : asDiskError(error));
     return;
   }
   disk.flush(fd, (error) => {
     disk.close(fd);
     done(error);
   });
+}
+
+/**
+ * Replaced or removed since: whatever took its place is flushed with its own set. Of directories it is those of deleted
+ * partitions, which get another name.
+ */
+function isGone(error: unknown): boolean {
+  return error instanceof DiskError && error.code === 'ENOENT';
 }
 
 /** Anything that is not an error of the disk is a fault of the program and goes on up. */

@@ -67,12 +67,16 @@ export class LogReader {
       position = 0;
     }
     const end = this.#endIn(segment, number, upToOffset);
-    let length = end - position;
-    if (length <= 0) return ErrorCode.NONE;
+    const readable = end - position;
+    if (readable <= 0) return ErrorCode.NONE;
+    let length = readable;
     if (length > maxBytes) length = this.#cut(segment, position, end, maxBytes, minOneBatch);
     else this.marks.add(upToOffset, segment, end);
     if (length === 0) return ErrorCode.NONE;
-    return { segment, fd: segment.fd, position, length, startOffset: offset };
+    const isLast = (segments.at(number + 1)?.baseOffset ?? upToOffset) >= upToOffset;
+    const atEnd = isLast ? 'all' : 'segment';
+    const why = length < readable ? 'full' : atEnd;
+    return { segment, fd: segment.fd, position, length, startOffset: offset, end: why };
   }
 
   /** Where the part of the segment ends that lies below `upToOffset`. */

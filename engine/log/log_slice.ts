@@ -12,4 +12,6 @@ export interface LogSlice {
   readonly length: number;
   /** The offset asked for, which lies in the first batch or before it. */
   readonly startOffset: number;
+  /** Why it ends where it does: there is no more; more would not fit; or more is in the next segment. */
+  readonly end: 'all' | 'full' | 'segment';
 }

@@ -9,7 +9,7 @@
  *   v11  rack, preferred read replica (KIP-392)              v18  followers' high watermark (KIP-1166)
  *
  * Thread: the connection's shard. Records are never read here: the answer holds ranges of segment files,
- * pinned from the moment it is built until they are sent. Only what is below the high watermark goes out.
+ * pinned from the look that found them until they are sent. Only what is below the high watermark goes out.
  */
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import { ApiKey } from '../protocol/api_key.gen.ts';
@@ -22,10 +22,7 @@ import {
 } from '../server/fetch_sessions.ts';
 import type { Handler } from '../server/registry.ts';
 import type { ShardServices } from '../shard_services.ts';
-import { FetchRun } from './fetch_run.ts';
-
-/** Fetch requests name topics by id from this version on. */
-const topicIdsSince = 13;
+import { FetchRun, topicIdsSince } from './fetch_run.ts';
 
 export function fetchHandler(services: ShardServices): Handler {
   return {

@@ -1,8 +1,8 @@
 /**
  * One fetch request from its first look at the logs to its answer.
  *
- * Thread: the connection's shard. A look is cheap and holds nothing: segments are pinned only when the answer
- * is built, within the same turn, so that a parked fetch stands in nobody's way.
+ * Thread: the connection's shard. A look pins the segments that it finds records in, since a look at the next partition
+ * may close the files of others; it ends in an answer or lets go of them, so that a parked fetch holds nothing.
  */
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import type { LogSlice } from '../../engine/log/log_slice.ts';
@@ -24,6 +24,10 @@ import type { RequestContext } from '../server/request_context.ts';
 import type { ShardServices } from '../shard_services.ts';
 
 const readCommitted = 1;
+/** Fetch requests name topics by id from this version on. */
+export const topicIdsSince = 13;
+/** Older clients take KAFKA_STORAGE_ERROR for a fatal one: this one makes them try again. */
+const storageErrorSince = 6;
 const noBytes = new Uint8Array(0);
 
 /** What one look at a partition found. */
@@ -31,8 +35,10 @@ interface Found {
   readonly asked: FetchPartition;
   readonly leader: PartitionLeader | null;
   errorCode: ErrorCode;
-  /** Null: nothing to read. */
+  /** Null: nothing to read. Pinned. */
   slice: LogSlice | null;
+  /** What it counts towards `min_bytes`; Infinity: no use waiting for more of it. */
+  bytes: number;
   /** Where the client's log leaves ours (KIP-595); null: it does not. */
   diverging: { epoch: number; endOffset: number } | null;
 }
@@ -71,6 +77,7 @@ export class FetchRun implements Parkable {
       this.#answer(found);
       return;
     }
+    letGo(found);
     const leaders = found.flatMap(({ leader }) => (leader === null ? [] : [leader]));
     this.#parked = this.#services.purgatory.park(this, leaders, this.#request.maxWaitMs);
     this.#ctx.onAbort = () => {
@@ -80,18 +87,23 @@ export class FetchRun implements Parkable {
 
   tryComplete(): boolean {
     const found = this.#look();
-    if (!this.#isEnough(found)) return false;
-    this.#answer(found);
-    return true;
+    const isEnough = this.#isEnough(found);
+    if (isEnough) this.#answer(found);
+    else letGo(found);
+    return isEnough;
   }
 
   expire(): void {
     this.#answer(this.#look());
   }
 
+  get #maxBytes(): number {
+    return Math.min(this.#request.maxBytes, this.#services.config.fetchMaxBytes);
+  }
+
   /** Looks at every partition in turn. The first batch of all is found whatever its size, so that readers progress. */
   #look(): Found[] {
-    let bytesLeft = Math.min(this.#request.maxBytes, this.#services.config.fetchMaxBytes);
+    let bytesLeft = this.#maxBytes;
     let first = true;
     return this.#partitions.map((asked) => {
       const found = this.#lookAt(asked, bytesLeft, first);
@@ -105,27 +117,26 @@ export class FetchRun implements Parkable {
 
   #lookAt(asked: FetchPartition, bytesLeft: number, first: boolean): Found {
     const leader = this.#find(asked);
-    if (typeof leader === 'number') return failure(asked, null, leader);
+    if (typeof leader === 'number') return newFound(asked, null, leader);
     const epochError = leader.checkEpoch(asked.currentLeaderEpoch);
-    if (epochError !== ErrorCode.NONE) return failure(asked, leader, epochError);
-    const found: Found = {
-      asked,
-      leader,
-      errorCode: ErrorCode.NONE,
-      slice: null,
-      diverging: divergence(asked, leader),
-    };
-    if (found.diverging !== null) return found;
+    if (epochError !== ErrorCode.NONE) return newFound(asked, leader, epochError);
+    const found = newFound(asked, leader, ErrorCode.NONE);
     const { log } = leader;
     const { fetchOffset } = asked;
+    found.diverging = divergence(asked, leader);
+    if (found.diverging?.epoch === -1)
+      return newFound(asked, leader, ErrorCode.OFFSET_OUT_OF_RANGE);
+    if (found.diverging !== null) return found;
     if (fetchOffset < log.logStartOffset || fetchOffset > log.logEndOffset)
-      return failure(asked, leader, ErrorCode.OFFSET_OUT_OF_RANGE);
+      return newFound(asked, leader, ErrorCode.OFFSET_OUT_OF_RANGE);
     const end = this.#endFor(leader);
     if (fetchOffset >= end) return found;
+    // There are records. What does not fit counts as what may be asked for of this partition, as in Kafka.
+    found.bytes = Math.max(0, asked.maxBytes);
     const maxBytes = Math.min(bytesLeft, asked.maxBytes);
     if (maxBytes <= 0 && !first) return found;
     const slice = log.read(fetchOffset, maxBytes, end, first);
-    if (typeof slice === 'object') found.slice = slice;
+    if (typeof slice === 'object') take(found, slice);
     else found.errorCode = slice;
     return found;
   }
@@ -133,7 +144,7 @@ export class FetchRun implements Parkable {
   /** The partition's leader here, or why there is none. */
   #find(asked: FetchPartition): PartitionLeader | ErrorCode {
     const { partitions, image } = this.#services;
-    const byId = asked.topic === '';
+    const byId = this.#ctx.apiVersion >= topicIdsSince;
     const replicaId =
       this.#ctx.apiVersion >= 15 ? this.#request.replicaState.replicaId : this.#request.replicaId;
     if (replicaId >= 0) return ErrorCode.REPLICA_NOT_AVAILABLE;
@@ -157,11 +168,12 @@ export class FetchRun implements Parkable {
 
   #isEnough(found: readonly Found[]): boolean {
     let bytes = 0;
-    for (const { errorCode, diverging, slice } of found) {
-      if (errorCode !== ErrorCode.NONE || diverging !== null) return true;
-      if (slice !== null) bytes += slice.length;
+    for (const one of found) {
+      if (one.errorCode !== ErrorCode.NONE || one.diverging !== null) return true;
+      bytes += one.bytes;
     }
-    return bytes >= this.#request.minBytes;
+    // More than may be sent is not worth waiting for.
+    return bytes >= Math.min(this.#request.minBytes, this.#maxBytes);
   }
 
   #answer(found: readonly Found[]): void {
@@ -180,7 +192,8 @@ export class FetchRun implements Parkable {
       partitions.push(this.#partitionData(one));
       if (one.slice !== null && this.#session !== null) moveToEnd(this.#session, asked);
     }
-    this.#ctx.respond<'Fetch'>('FetchResponse', { sessionId: this.#sessionId, responses });
+    const answer = { sessionId: this.#sessionId, responses };
+    if (!this.#ctx.respond<'Fetch'>('FetchResponse', answer)) letGo(found);
   }
 
   /** Whether the client must hear of the partition, and notes what it hears. */
@@ -203,28 +216,44 @@ export class FetchRun implements Parkable {
   #partitionData(found: Found): FetchResponsePartitionDataInput {
     const { asked, leader, errorCode } = found;
     const served = errorCode === ErrorCode.NONE && leader !== null;
+    const isKnown =
+      errorCode !== ErrorCode.KAFKA_STORAGE_ERROR || this.#ctx.apiVersion >= storageErrorSince;
     return {
       partitionIndex: asked.partition,
-      errorCode,
+      errorCode: isKnown ? errorCode : ErrorCode.NOT_LEADER_OR_FOLLOWER,
       highWatermark: served ? leader.highWatermark : -1,
       lastStableOffset: served ? leader.lastStableOffset : -1,
       logStartOffset: served ? leader.log.logStartOffset : -1,
       divergingEpoch: found.diverging ?? undefined,
       abortedTransactions: this.#request.isolationLevel === readCommitted ? [] : null,
-      records: found.slice === null ? noBytes : pinned(found.slice),
+      records: found.slice === null ? noBytes : rangeOf(found.slice),
     };
   }
 }
 
-function failure(
+function newFound(
   asked: FetchPartition,
   leader: PartitionLeader | null,
   errorCode: ErrorCode,
 ): Found {
-  return { asked, leader, errorCode, slice: null, diverging: null };
+  return { asked, leader, errorCode, slice: null, bytes: 0, diverging: null };
 }
 
-/** Where the client's history leaves the leader's, if it told its last epoch (KIP-595). */
+/** Notes the records that a look has found, and keeps their file open and in place. */
+function take(found: Found, slice: LogSlice): void {
+  slice.segment.pin();
+  found.slice = slice;
+  if (slice.end === 'segment') found.bytes = Number.POSITIVE_INFINITY;
+  else if (slice.end === 'all') found.bytes = slice.length;
+  else found.bytes = Math.max(found.bytes, slice.length);
+}
+
+/** Nothing of it will be sent. */
+function letGo(found: readonly Found[]): void {
+  for (const { slice } of found) slice?.segment.unpin();
+}
+
+/** Where the client's history leaves the leader's, if it told its last epoch (KIP-595); epoch -1: nowhere that we know. */
 function divergence(asked: FetchPartition, leader: PartitionLeader): Found['diverging'] {
   if (asked.lastFetchedEpoch < 0) return null;
   const end = leader.log.endOffsetForEpoch(asked.lastFetchedEpoch);
@@ -232,8 +261,7 @@ function divergence(asked: FetchPartition, leader: PartitionLeader): Found['dive
   return end;
 }
 
-/** The records as a range of their file, which stays open and in place until the range has been sent. */
-function pinned({ segment, fd, position, length }: LogSlice): FileRange {
-  segment.pin();
+/** The records as a range of their file; the pin goes along, and ends when the range has been sent. */
+function rangeOf({ segment, fd, position, length }: LogSlice): FileRange {
   return { fd, position, byteLength: length, pin: segment };
 }

@@ -112,7 +112,7 @@ export class SimDisk implements Disk {
     let node = this.#find(path);
     if (node === null) {
       if (!create) throw new DiskError('ENOENT', `no such file: ${path}`);
-      if (this.capacityBytes <= this.usedBytes) throw new DiskError('ENOSPC', 'disk full');
+      if (this.#room() <= 0) throw new DiskError('ENOSPC', 'disk full');
       node = new SimFile();
       this.#parent(path).add(nameIn(path), node);
     }
@@ -138,7 +138,7 @@ export class SimDisk implements Disk {
     if (this.writeError !== null) throw new DiskError(this.writeError, 'injected');
     const file = this.#file(fd);
     const grows = Math.max(0, position + length - file.cache.size);
-    const room = this.capacityBytes - this.usedBytes;
+    const room = this.#room();
     const taken = grows > room ? Math.max(0, length - (grows - room)) : length;
     // Not `slice`: a Buffer's is a view.
     const bytes = new Uint8Array(buf.subarray(offset, offset + taken));
@@ -259,6 +259,13 @@ export class SimDisk implements Disk {
 
   #count(call: string): void {
     this.calls.set(call, (this.calls.get(call) ?? 0) + 1);
+  }
+
+  #room(): number {
+    const { capacityBytes } = this;
+    return capacityBytes === Number.POSITIVE_INFINITY
+      ? capacityBytes
+      : capacityBytes - this.usedBytes;
   }
 
   #flushOf(nodes: readonly SimNode[]): (isGood: boolean) => void {

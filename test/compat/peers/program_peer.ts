@@ -67,7 +67,7 @@ export class Program {
 }
 
 /** Writes records as JSON lines. */
-export function writeRecords(path: string, records: readonly PeerRecord[]): void {
+function writeRecords(path: string, records: readonly PeerRecord[]): void {
   writeFileSync(path, records.map((record) => `${JSON.stringify(record)}\n`).join(''));
 }
 

@@ -4,7 +4,7 @@
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, posix } from 'node:path';
 import { lineAt, type Scan, scan } from './source_scan.ts';
 import { checkImports } from './tidy_imports.ts';
 import { deadFiles, unusedExports } from './tidy_unused.ts';
@@ -99,15 +99,17 @@ function checkLayout(tree: Tree): Problem[] {
 
 /**
  * A test stands where its source stands: `test/engine/log/segment.test.ts` or, when one file is not enough,
- * `segment.<aspect>.test.ts` tests `engine/log/segment.ts`.
+ * `segment.<aspect>.test.ts` tests `engine/log/segment.ts`. `all.<aspect>.test.ts` tests all files of its folder.
  */
 function checkTestPaths(tree: Tree): Problem[] {
   const known = new Set(tree.paths);
+  const folders = new Set(tree.paths.map((path) => posix.dirname(path)));
   const problems: Problem[] = [];
   for (const path of tree.paths) {
     const match = /^test\/(.+?\/?[^/.]+)(?:\.[^/]+)?\.test\.ts$/.exec(path);
     if (match === null || freeTestFolders.test(path)) continue;
     const source = match[1] as string;
+    if (posix.basename(source) === 'all' && folders.has(posix.dirname(source))) continue;
     if (['.ts', '.mjs', '.gen.ts'].some((extension) => known.has(source + extension))) continue;
     problems.push({ path, line: 0, message: `tests ${source}.ts, which does not exist` });
   }

@@ -24,7 +24,7 @@ export const peers: Readonly<Record<PeerName, (bootstrap: string) => Promise<Pee
 };
 
 /** The broker that the suite runs against: ours, or Kafka's with `--broker kafka`. */
-export function launcherUnderTest(): Launcher {
+function launcherUnderTest(): Launcher {
   return process.env['MILLRACE_COMPAT_BROKER'] === 'kafka' ? kafkaLauncher() : millrace;
 }
 

@@ -89,6 +89,8 @@ test('a test stands where its source stands, with an aspect in its name if it ne
   const of = (path: string): string[] => check({ ...source, [path]: '' });
   assert.deepEqual(of('test/engine/log/segment.test.ts'), []);
   assert.deepEqual(of('test/engine/log/segment.roll.test.ts'), []);
+  assert.deepEqual(of('test/engine/log/all.crashes.test.ts'), []);
+  assert.equal(of('test/engine/nowhere/all.crashes.test.ts').length, 1);
   assert.match(
     of('test/engine/segment.test.ts')[0] ?? '',
     /tests engine\/segment\.ts, which does not exist/,

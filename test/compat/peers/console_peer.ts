@@ -49,7 +49,7 @@ class ConsolePeer implements Peer {
 
   async #run(tool: keyof typeof tools, args: readonly string[], input?: Input): Promise<Buffer> {
     try {
-      await this.#program.run({
+      const errors = await this.#program.run({
         command: 'tool',
         class: tools[tool],
         args: ['--bootstrap-server', this.#bootstrap, ...args],
@@ -57,6 +57,8 @@ class ConsolePeer implements Peer {
         holdInputMs: input?.holdMs ?? 0,
         output: this.#output,
       });
+      // The console producer exits with 0 even when it could not deliver: it only logs that.
+      if (/\bERROR\b/.test(errors)) throw new Error(errors);
     } catch (error) {
       throw new Error(`${readFileSync(this.#output, 'utf8').slice(-5_000)}${error}`);
     }

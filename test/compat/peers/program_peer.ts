@@ -44,14 +44,17 @@ export class Program {
     this.#answers = createInterface({ input: stdout })[Symbol.asyncIterator]();
   }
 
-  /** Carries out a command; throws what the client reports, with what it wrote to standard error. */
-  async run(command: Readonly<Record<string, unknown>>): Promise<void> {
+  /** Carries out a command and returns what the client wrote to standard error; throws what it reports, with that. */
+  async run(command: Readonly<Record<string, unknown>>): Promise<string> {
     this.#errors = '';
     this.#child.stdin?.write(`${JSON.stringify(command)}\n`);
     const line = await this.#answers.next();
     if (line.done === true) throw new Error(`the client ended; it said:\n${this.#errors}`);
     const answer = JSON.parse(line.value) as Answer;
+    // The answer and what was written before it come through different pipes.
+    await new Promise((resolve) => setTimeout(resolve, 20));
     if (!answer.ok) throw new Error(`${answer.error}\n${this.#errors}`.trim());
+    return this.#errors;
   }
 
   async close(): Promise<void> {
@@ -64,7 +67,7 @@ export class Program {
 }
 
 /** Writes records as JSON lines. */
-export function writeRecords(path: string, records: readonly PeerRecord[]): void {
+function writeRecords(path: string, records: readonly PeerRecord[]): void {
   writeFileSync(path, records.map((record) => `${JSON.stringify(record)}\n`).join(''));
 }
 

@@ -10,6 +10,7 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.reflect.InvocationTargetException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -57,11 +58,15 @@ public final class Peer {
   /** The status with which the running tool asked to exit first: some catch the exception and exit once more. */
   private static Integer toolStatus;
 
+  /** What the running tool wants done when the process ends, such as closing its producer. */
+  private static final List<Runnable> toolHooks = new ArrayList<>();
+
   public static void main(String[] args) throws Exception {
     PrintStream answers = System.out;
     System.setOut(System.err);
     Exit.setExitProcedure(Peer::exitTool);
     Exit.setHaltProcedure(Peer::exitTool);
+    Exit.setShutdownHookAdder((name, hook) -> toolHooks.add(hook));
     BufferedReader commands = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
     for (String line = commands.readLine(); line != null; line = commands.readLine()) {
       ObjectNode answer = JSON.createObjectNode();
@@ -196,18 +201,25 @@ public final class Peer {
     InputStream oldInput = System.in;
     PrintStream oldOutput = System.out;
     toolStatus = null;
+    toolHooks.clear();
     try (input; PrintStream output = new PrintStream(new FileOutputStream(command.get("output").asText()), false)) {
       System.setIn(input);
       System.setOut(output);
-      Class.forName(command.get("class").asText()).getMethod("main", String[].class)
-          .invoke(null, (Object) arguments.toArray(new String[0]));
-    } catch (java.lang.reflect.InvocationTargetException error) {
-      if (!(error.getCause() instanceof ToolExit)) throw error;
+      runMain(Class.forName(command.get("class").asText()), arguments);
+      toolHooks.forEach(Runnable::run);
     } finally {
       System.setIn(oldInput);
       System.setOut(oldOutput);
     }
     if (toolStatus != null && toolStatus != 0) throw new IllegalStateException("the tool exited with " + toolStatus);
+  }
+
+  private static void runMain(Class<?> tool, List<String> arguments) throws ReflectiveOperationException {
+    try {
+      tool.getMethod("main", String[].class).invoke(null, (Object) arguments.toArray(new String[0]));
+    } catch (InvocationTargetException error) {
+      if (!(error.getCause() instanceof ToolExit)) throw error;
+    }
   }
 
   private static byte[] bytes(JsonNode hex) {

@@ -3,8 +3,8 @@
  * otherwise, and returns what the broker said, error codes included. It retries nothing and hides nothing.
  */
 
-import type { BatchInput } from '../../engine/batch/encode.ts';
-import { encodeBatch, type RecordInput } from '../../engine/batch/encode.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type BatchInput, encodeBatch, type RecordInput } from '../../engine/batch/encode.ts';
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import { ApiKey } from '../../net/protocol/api_key.gen.ts';
 import { apiInfo } from '../../net/protocol/apis.ts';
@@ -24,6 +24,8 @@ import { decodeRecords, type FetchedRecord } from './fetched_records.ts';
 
 /** From these versions on topics are named by id alone (KIP-516). */
 const topicIdsSince = { Produce: 13, Fetch: 13 } as const;
+const askAgainMs = 20;
+const askAgainTimes = 1_000;
 const zeroUuid = 'AAAAAAAAAAAAAAAAAAAAAA';
 
 /** The broker answered with an error where a test needs success. */
@@ -278,10 +280,10 @@ export class Client {
     return data;
   }
 
-  /** Every record from `offset` up to the high watermark. */
+  /** Every record from `offset` up to the high watermark, as it is when this is called. */
   async readAll(topic: string, partition: number, offset = 0): Promise<FetchedRecord[]> {
     const records: FetchedRecord[] = [];
-    await this.readEach(topic, partition, (record) => records.push(record), offset);
+    await this.readEach(topic, partition, (one) => records.push(one), offset);
     return records;
   }
 
@@ -292,14 +294,30 @@ export class Client {
     visit: (record: FetchedRecord) => void,
     offset = 0,
   ): Promise<void> {
-    for (let next = offset; ; ) {
-      const { highWatermark, records } = await this.fetchOne(topic, partition, next);
+    const end = await this.endOffset(topic, partition);
+    for (let next = offset; next < end; ) {
+      const { records } = await this.fetchOne(topic, partition, next, { maxWaitMs: 1_000 });
       const found = decodeRecords(records ?? new Uint8Array(0), next);
       for (const one of found.records) visit(one);
-      const stuck = found.nextOffset <= next;
-      if (stuck && next >= Number(highWatermark)) return;
-      if (stuck) throw new Error(`${topic}-${partition}: nothing at ${next} of ${highWatermark}`);
+      if (found.nextOffset <= next)
+        throw new Error(`${topic}-${partition}: nothing at ${next}, and the log ends at ${end}`);
       next = found.nextOffset;
+    }
+  }
+
+  /**
+   * The offset behind the last record that consumers may read. Right after its start a broker may not know it yet
+   * (OFFSET_NOT_AVAILABLE, KIP-207); then this asks again, as clients do.
+   */
+  async endOffset(topic: string, partition: number): Promise<number> {
+    for (let left = askAgainTimes; ; left -= 1) {
+      try {
+        return (await this.listOffset(topic, partition, -1)).offset;
+      } catch (error) {
+        const later = error instanceof BrokerError && error.code === ErrorCode.OFFSET_NOT_AVAILABLE;
+        if (!later || left === 0) throw error;
+        await sleep(askAgainMs);
+      }
     }
   }
 

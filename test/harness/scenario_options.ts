@@ -6,7 +6,7 @@ import { randomInt } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
-import { parseArgs } from 'node:util';
+import { inspect, parseArgs } from 'node:util';
 import { type Random, randomFrom } from '../fuzz/mutate.ts';
 
 export interface ScenarioOptions {
@@ -50,13 +50,10 @@ export async function runScenario(
   } catch (error) {
     const file = relative(process.cwd(), process.argv[1] ?? '');
     const more = rounds === null ? '' : ` --rounds ${rounds}`;
-    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    throw new Error(
-      `${text}\nseed ${seed}; again: node ${file} --seed ${seed}${more}\ndata: ${dataDir}`,
-      {
-        cause: error,
-      },
-    );
+    const repeat = `seed ${seed}; again: node ${file} --seed ${seed}${more}\ndata: ${dataDir}`;
+    // The reporter prints one stack and no causes.
+    console.error(`\n${inspect(error)}\n${repeat}`);
+    throw new Error(repeat, { cause: error });
   }
   rmSync(dataDir, { recursive: true, force: true });
 }

@@ -14,7 +14,9 @@ export class Scratch {
   /** Memory of at least `bytes` bytes, of which the first `keep` are what they were in the one returned before. */
   reserve(bytes: number, keep: number): Uint8Array {
     if (bytes > this.#memory.length) {
-      const grown = new Uint8Array(Math.max(bytesMin, bytes, Math.min(bytes * 2, bytesKept)));
+      // By half at least: results that grow a little at a time would be copied a thousand times otherwise.
+      const ahead = Math.max(Math.min(bytes * 2, bytesKept), Math.ceil(this.#memory.length * 1.5));
+      const grown = new Uint8Array(Math.max(bytesMin, bytes, ahead));
       grown.set(this.#memory.subarray(0, keep));
       this.#memory = grown;
     }

@@ -52,7 +52,7 @@ export function decompressSnappy(
   maxBytes: number,
   scratch: Scratch,
 ): Uint8Array {
-  if (!isXerial(input)) return decompressBlock(input, maxBytes);
+  if (!isXerial(input)) return decompressBlock(input, 0, maxBytes);
   let output = scratch.reserve(0, 0);
   let length = 0;
   let at = xerialHeaderBytes;
@@ -61,7 +61,7 @@ export function decompressSnappy(
     const size = readInt32(input, at);
     at += 4;
     if (size < 0 || size > input.length - at) throw corrupt(`a block of ${size} bytes is cut off`);
-    const block = decompressBlock(input.subarray(at, at + size), maxBytes - length);
+    const block = decompressBlock(input.subarray(at, at + size), length, maxBytes);
     output = scratch.reserve(length + block.length, length);
     output.set(block, length);
     length += block.length;
@@ -75,12 +75,12 @@ function isXerial(input: Uint8Array): boolean {
 }
 
 /** The library allocates what a block says it holds, so that is looked at first. */
-function decompressBlock(block: Uint8Array, maxBytes: number): Uint8Array {
+function decompressBlock(block: Uint8Array, bytesBefore: number, maxBytes: number): Uint8Array {
   const announced = announcedBytes(block);
   if (announced > block.length * expansionMax) {
     throw corrupt(`a block of ${block.length} bytes cannot hold ${announced}`);
   }
-  if (announced > maxBytes) throw CompressionError.tooLarge(maxBytes);
+  if (bytesBefore + announced > maxBytes) throw CompressionError.tooLarge(maxBytes);
   try {
     return load().uncompressSync(block, copied);
   } catch (error) {

@@ -29,6 +29,7 @@ const Special = {
 
 const readCommitted = 1;
 const leaderEpochsSince = 4;
+const offsetNotAvailableSince = 5;
 
 interface FoundOffset {
   readonly offset: number;
@@ -41,7 +42,7 @@ export function listOffsetsHandler(services: ShardServices): Handler {
     topics: request.topics.map((topic) => ({
       name: topic.name,
       partitions: topic.partitions.map((asked) => {
-        const found = answer(services, topic.name, asked, request.isolationLevel);
+        const found = answer(services, topic.name, asked, request.isolationLevel, apiVersion);
         return apiVersion >= leaderEpochsSince ? found : { ...found, leaderEpoch: -1 };
       }),
     })),
@@ -53,16 +54,25 @@ function answer(
   topic: string,
   asked: ListOffsetsRequestListOffsetsPartition,
   isolationLevel: number,
+  apiVersion: number,
 ): ListOffsetsResponseListOffsetsPartitionResponseInput {
   const { partitionIndex } = asked;
   const leader = services.partitions.byName(topic, partitionIndex);
+  const none = { partitionIndex, timestamp: -1n, offset: -1n, leaderEpoch: -1 };
   const errorCode =
     leader === undefined
       ? missing(services, topic, partitionIndex)
       : leader.checkEpoch(asked.currentLeaderEpoch);
-  if (leader === undefined || errorCode !== ErrorCode.NONE)
-    return { partitionIndex, errorCode, timestamp: -1n, offset: -1n, leaderEpoch: -1 };
+  if (leader === undefined || errorCode !== ErrorCode.NONE) return { ...none, errorCode };
   const found = look(leader, asked.timestamp, isolationLevel);
+  if (!leader.isCaughtUp && dependsOnEnd(asked.timestamp, found))
+    return {
+      ...none,
+      errorCode:
+        apiVersion >= offsetNotAvailableSince
+          ? ErrorCode.OFFSET_NOT_AVAILABLE
+          : ErrorCode.LEADER_NOT_AVAILABLE,
+    };
   return {
     partitionIndex,
     errorCode: ErrorCode.NONE,
@@ -105,6 +115,12 @@ function look(
     default:
       return timestamp < 0n ? null : visible(log.offsetForTimestamp(timestamp), end);
   }
+}
+
+/** Whether an answer could be another one once the high watermark has come up to the log's end (KIP-207). */
+function dependsOnEnd(timestamp: bigint, found: FoundOffset | null): boolean {
+  if (timestamp === Special.latest || timestamp === Special.maxTimestamp) return true;
+  return timestamp >= 0n && found === null;
 }
 
 function visible(found: FoundOffset | null, end: number): FoundOffset | null {

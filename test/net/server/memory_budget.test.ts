@@ -71,6 +71,43 @@ test('one that leaves the line lets the next one in', () => {
   assert.deepEqual(log, ['next']);
 });
 
+const mebibyte = 1024 * 1024;
+
+test('large requests that never end leave room for small ones', () => {
+  const log: string[] = [];
+  const budget = new MemoryBudget(100 * mebibyte);
+  assert(budget.tryReserve(50 * mebibyte));
+  assert(!budget.tryReserve(30 * mebibyte), 'large requests took more than their share');
+  budget.wait(waiter('large', log), 30 * mebibyte);
+  assert(!budget.tryReserve(2 * mebibyte), 'a large newcomer overtook a large one');
+  for (let count = 0; count < 25; count += 1) assert(budget.tryReserve(mebibyte), `small ${count}`);
+  assert(!budget.tryReserve(mebibyte), 'small requests took what a large one waits for');
+  budget.wait(waiter('small', log), mebibyte);
+  budget.grantWaiting();
+  assert.deepEqual(log, []);
+  budget.release(mebibyte);
+  budget.grantWaiting();
+  assert.deepEqual(log, ['small']);
+  budget.release(50 * mebibyte);
+  budget.grantWaiting();
+  assert.deepEqual(log, ['small', 'large']);
+  assert.equal(budget.usedBytes, 55 * mebibyte);
+});
+
+test('small requests may use all of it while no large one waits', () => {
+  const log: string[] = [];
+  const budget = new MemoryBudget(100 * mebibyte);
+  for (let count = 0; count < 100; count += 1) assert(budget.tryReserve(mebibyte));
+  budget.wait(waiter('large', log), 60 * mebibyte);
+  for (let count = 0; count < 75; count += 1) {
+    budget.release(mebibyte);
+    budget.grantWaiting();
+    assert.deepEqual(log, count < 59 ? [] : ['large'], `after ${count + 1} releases`);
+    if (count < 59)
+      assert(!budget.tryReserve(mebibyte), 'a small one took what a large one waits for');
+  }
+});
+
 test('a release too many is noticed', () => {
   const budget = new MemoryBudget(100);
   assert.throws(() => budget.release(1), /released twice/);

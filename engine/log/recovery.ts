@@ -17,6 +17,9 @@ import { type LogParts, markSegmentDirty, removeSegmentFiles } from './log_parts
 import type { Segment } from './segment.ts';
 import { setAside } from './set_aside.ts';
 
+/** Indexes hold offsets relative to the segment's base in 32 bits, so that no batch of a segment lies beyond. */
+const relativeOffsetMax = 0x7fffffff;
+
 export interface DamagedRange {
   readonly segmentBaseOffset: number;
   readonly position: number;
@@ -188,11 +191,13 @@ class SegmentRecovery {
     this.#report.scannedBytes += segment.size - position;
     for (;;) {
       const found = scanner.next();
-      if (found === Scan.batch) {
+      if (found === Scan.end) break;
+      if (found === Scan.batch && scanner.baseOffset !== this.#expected)
+        scanner = this.#judgeGap(segment, scanner);
+      if (found === Scan.batch && scanner.problem === '') {
         this.#take(segment, scanner);
         continue;
       }
-      if (found === Scan.end) break;
       const next = findNextBatch(this.#parts.files.disk, segment, scanner.position, this.#expected);
       if (this.#isTail(segment, scanner.position, number, next?.position ?? -1)) {
         this.#cut(segment, scanner.position, number);
@@ -205,6 +210,23 @@ class SegmentRecovery {
     }
     if (this.#expected > this.#recoveryPoint) markSegmentDirty(this.#parts, segment);
     return true;
+  }
+
+  /**
+   * A batch that leaves offsets out, as compaction does. But the checksum does not cover the base offset: where the
+   * batch behind it goes on from an earlier offset, it is this batch's offset that is damaged. Returns a scanner that
+   * stands at the batch, with `problem` set if it is not to be believed.
+   */
+  #judgeGap(segment: Segment, scanner: BatchScanner): BatchScanner {
+    const { position, nextPosition, baseOffset, lastOffset } = scanner;
+    const behind = this.#scan(segment, nextPosition, this.#expected, false);
+    const isContradicted = behind.next() === Scan.batch && behind.baseOffset <= lastOffset;
+    // Looking ahead has used the buffer.
+    const again = this.#scan(segment, position, this.#expected, true);
+    again.next();
+    if (isContradicted || lastOffset - segment.baseOffset > relativeOffsetMax)
+      again.problem = `base offset ${baseOffset} does not fit between ${this.#expected} and what follows`;
+    return again;
   }
 
   #take(segment: Segment, scanner: BatchScanner): void {

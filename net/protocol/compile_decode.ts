@@ -28,7 +28,7 @@ export function compileDecoder(target: Target): Decode {
 }
 
 /** The source that `compileDecoder` compiles: the body of a function that returns the decoder. */
-export function decoderSource(target: Target): string {
+function decoderSource(target: Target): string {
   const compiler = new DecodeCompiler(target);
   const name = compiler.structFunction(target.schema);
   const context = JSON.stringify(`${target.schema.name} v${target.version}`);

@@ -26,7 +26,7 @@ export function compileEncoder(target: Target): Encode {
 }
 
 /** The source that `compileEncoder` compiles: the body of a function that returns the encoder. */
-export function encoderSource(target: Target): string {
+function encoderSource(target: Target): string {
   const compiler = new EncodeCompiler(target);
   const name = compiler.structFunction(target.schema);
   const context = JSON.stringify(`${target.schema.name} v${target.version}`);

@@ -121,7 +121,7 @@ export function loadSchema(name: string): MessageSchema {
 }
 
 /** Parses the text of a schema file. Throws on a form that this module does not know. */
-export function parseSchema(text: string): MessageSchema {
+function parseSchema(text: string): MessageSchema {
   const raw = JSON.parse(text) as RawMessage;
   const structs = new Map<string, StructSchema>();
   for (const { name, fields } of raw.structs ?? []) {

@@ -125,6 +125,40 @@ test('fault 5: damage before the recovery point is none of a tail, even with not
   assert.equal(world.log.logEndOffset, 5, 'no offset that was acknowledged is given again');
 });
 
+test('fault 5: a damaged base offset, which no checksum covers, costs its own batch and no other', () => {
+  // The second is small enough to pass for a gap that compaction left; the third is no offset at all.
+  for (const wrong of [7, 5_000, 2 ** 40]) {
+    const world = filled(10);
+    const before = world.disk.bytesOf(logFile).length;
+    const size = before / 10;
+    const bytes = new Uint8Array(8);
+    new DataView(bytes.buffer).setBigInt64(0, BigInt(wrong));
+    world.disk.corrupt(logFile, 4 * size, bytes);
+    for (const crash of [() => world.kill(), () => world.crash()]) {
+      crash();
+      world.reopen();
+      const offsets = splitBatches(world.readAll()).map(({ baseOffset }) => baseOffset);
+      assert.deepEqual(offsets, [0, 1, 2, 3, 5, 6, 7, 8, 9], `offset ${wrong} in place of 4`);
+      assert.equal(world.log.recovery.cutBytes, 0);
+    }
+    const aside = world.disk.bytesOf(`${partitionDir}/00000000000000000000-${4 * size}.damaged`);
+    assert.equal(aside.length, size);
+  }
+});
+
+test('fault 4: an unflushed last batch whose base offset makes no sense is a torn tail', () => {
+  const world = filled(4);
+  world.checkpoint();
+  world.put();
+  world.endTurn();
+  const size = world.disk.bytesOf(logFile).length / 5;
+  world.disk.corrupt(logFile, 4 * size, Uint8Array.of(0x64, 0x61, 0x6d, 0x61, 0x67, 0x65));
+  world.kill();
+  world.reopen();
+  assert.equal(world.log.logEndOffset, 4);
+  assert.equal(world.log.recovery.cutBytes, size);
+});
+
 test('fault 6: after a failed flush nothing is acknowledged, tried again or taken', () => {
   const world = filled(2);
   world.flushed.length = 0;

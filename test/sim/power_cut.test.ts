@@ -118,6 +118,8 @@ async function load(broker: Broker, counter: Int32Array, random: SeededRandom): 
     const log = broker.logs[random.below(partitionCount)] as PartitionLog;
     append(broker, log, random.below(600));
     if (random.chance(0.4)) await new Promise((resolve) => setImmediate(resolve));
+    // However slow the disk is, there is something acknowledged to lose.
+    while (acks.length < round / 4) await new Promise((resolve) => setTimeout(resolve, 1));
     if (random.chance(0.1)) await new Promise((resolve) => setTimeout(resolve, 2));
     if (random.chance(0.03)) await broker.checkpoint();
   }

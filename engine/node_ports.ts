@@ -115,14 +115,14 @@ export class NodeDisk implements Disk {
   }
 
   flush(fd: number, done: FlushCallback): void {
-    fs.fdatasync(fd, (error) => done(error === null ? null : diskError(error)));
+    fs.fdatasync(fd, (error) => done(error === null ? null : flushError(error)));
   }
 
   flushSync(fd: number): void {
     try {
       fs.fdatasyncSync(fd);
     } catch (error) {
-      throw diskError(error);
+      throw flushError(error);
     }
   }
 
@@ -134,21 +134,24 @@ export class NodeDisk implements Disk {
       }
       fs.fsync(fd, (error) => {
         fs.closeSync(fd);
-        done(error === null ? null : diskError(error));
+        done(error === null ? null : flushError(error));
       });
     });
   }
 
   flushDirectorySync(path: string): void {
+    let fd = -1;
     try {
-      const fd = fs.openSync(path, O_RDONLY | O_DIRECTORY);
-      try {
-        fs.fsyncSync(fd);
-      } finally {
-        fs.closeSync(fd);
-      }
+      fd = fs.openSync(path, O_RDONLY | O_DIRECTORY);
     } catch (error) {
       throw diskError(error);
+    }
+    try {
+      fs.fsyncSync(fd);
+    } catch (error) {
+      throw flushError(error);
+    } finally {
+      fs.closeSync(fd);
     }
   }
 
@@ -161,7 +164,11 @@ export class NodeDisk implements Disk {
       this.#syncDescriptors.set(path, fd);
     }
     calls.syncfs(fd, (result) =>
-      done(result === 0 ? null : new DiskError('EIO', `syncfs of ${path} failed (${result})`)),
+      done(
+        result === 0
+          ? null
+          : new DiskError('EIO', `syncfs of ${path} failed (${result})`, undefined, true),
+      ),
     );
     return true;
   }
@@ -301,6 +308,10 @@ function isOtherProcess(holder: string): boolean {
 
 function codeOf(error: unknown): string {
   return (error as NodeJS.ErrnoException).code ?? 'EIO';
+}
+
+function flushError(error: unknown): DiskError {
+  return new DiskError(codeOf(error), (error as Error).message, error, true);
 }
 
 function diskError(error: unknown): DiskError {

@@ -11,16 +11,22 @@ const passingCodes = new Set(['ENOSPC', 'EDQUOT', 'EMFILE', 'ENFILE', 'ENOMEM', 
 /** An operating error of the disk. `code` is the system's name for it ('EIO', 'ENOSPC', 'ENOENT' …). */
 export class DiskError extends Error {
   readonly code: string;
+  /**
+   * A flush was tried and failed, for whatever reason: what it covered may be lost though the cache shows it, and
+   * flushing again would report success.
+   */
+  readonly isFlushFailure: boolean;
 
-  constructor(code: string, message: string, cause?: unknown) {
+  constructor(code: string, message: string, cause?: unknown, isFlushFailure = false) {
     super(message, { cause });
     this.name = 'DiskError';
     this.code = code;
+    this.isFlushFailure = isFlushFailure;
   }
 
   /** No room, quota, descriptors or memory: nothing is broken, and the same call can succeed later. */
   get isPassing(): boolean {
-    return passingCodes.has(this.code);
+    return !this.isFlushFailure && passingCodes.has(this.code);
   }
 }
 

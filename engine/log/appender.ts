@@ -211,7 +211,8 @@ export class LogAppender {
     const code = this.#refuse(cause);
     try {
       parts.files.disk.truncate(segment.fd, segment.size);
-      segment.isCutUnflushed = true;
+      segment.noteCut();
+      markSegmentDirty(parts, segment);
     } catch (error) {
       this.#fail(asDiskError(error));
     }

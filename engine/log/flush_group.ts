@@ -104,8 +104,9 @@ export class FlushGroup {
     this.#options.defer(this.#onTurn);
   }
 
-  /** Call about once a second: flush.ms under durability 'os'. */
+  /** Call about once a second: flush.ms under durability 'os', and flushes that could not be tried. */
   tick(): void {
+    if (!this.#isFlushing) this.#startFlush();
     const nowMs = this.#options.clock.monotonicMs();
     for (const log of this.#logs) {
       const since = log.flush.firstWriteMs;
@@ -191,6 +192,10 @@ export class FlushGroup {
   #endFlush(error: DiskError | null): void {
     const logs = this.#flushing;
     this.#isFlushing = false;
+    if (error?.isPassing) {
+      this.#retryFlush(logs);
+      return;
+    }
     if (error !== null) {
       for (const log of logs) log.flush.abandon();
       this.#fail(error);
@@ -204,6 +209,18 @@ export class FlushGroup {
     }
     logs.length = 0;
     this.#startFlush();
+  }
+
+  /** With the next turn that writes something, or the next tick. */
+  #retryFlush(logs: PartitionLog[]): void {
+    for (const log of logs) {
+      log.flush.retry();
+      if (log.flush.isQueued) continue;
+      log.flush.isQueued = true;
+      this.#unflushed.push(log);
+    }
+    logs.length = 0;
+    this.#becomeIdle();
   }
 
   #becomeIdle(): void {

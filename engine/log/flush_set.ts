@@ -39,18 +39,19 @@ export class FlushSet {
   }
 
   /**
-   * Flushes everything and calls `done` once, with the first error if there is one, after the last flush has ended.
+   * Flushes everything and calls `done` once, with the worst error if there is one, after the last flush has ended.
    * @param root a directory on the same file system
    * @param eachMax up to so many are flushed one by one (in parallel); more by one syncfs(2) where there is one
    */
   flush(disk: Disk, root: string, eachMax: number, done: FlushCallback): void {
     if (this.count > eachMax && disk.flushFileSystem(root, done)) return;
     let running = 1;
-    let firstError: DiskError | null = null;
+    let worst: DiskError | null = null;
     const one: FlushCallback = (error) => {
-      firstError ??= error;
+      // A failure must not hide behind a flush that could not even be tried.
+      if (error !== null && (worst === null || worst.isPassing)) worst = error;
       running -= 1;
-      if (running === 0) done(firstError);
+      if (running === 0) done(worst);
     };
     running += this.count;
     for (const fd of this.#files) disk.flush(fd, one);

@@ -3,7 +3,7 @@
  * FlushGroup calls begin, then end or abandon.
  */
 import type { FlushSet } from './flush_set.ts';
-import type { LogParts } from './log_parts.ts';
+import { type LogParts, markSegmentDirty } from './log_parts.ts';
 import { parentOf } from './partition_directory.ts';
 import type { Segment } from './segment.ts';
 
@@ -45,7 +45,7 @@ export class LogFlushState {
     this.#target = parts.writtenOffset;
     this.firstWriteMs = -1;
     for (const segment of parts.dirtySegments) {
-      segment.isDirty = false;
+      segment.beginFlush();
       segment.pin();
       this.#flushing.push(segment);
       set.addFile(segment.fd);
@@ -77,6 +77,7 @@ export class LogFlushState {
   /** The flush has ended well. Returns the new flushed offset. */
   end(): number {
     const parts = this.#parts;
+    for (const segment of this.#flushing) segment.endFlush();
     this.#unpin();
     if (this.#target > parts.flushedOffset) parts.flushedOffset = this.#target;
     return parts.flushedOffset;
@@ -86,6 +87,15 @@ export class LogFlushState {
   truncate(endOffset: number): void {
     this.#target = Math.min(this.#target, endOffset);
     this.checkpointOffset = Math.min(this.checkpointOffset, endOffset);
+  }
+
+  /** The flush could not be tried, for want of descriptors or memory: all that it was to cover waits for another. */
+  retry(): void {
+    const parts = this.#parts;
+    for (const segment of this.#flushing) markSegmentDirty(parts, segment);
+    parts.isDirectoryDirty = true;
+    parts.isParentDirty = true;
+    this.#unpin();
   }
 
   /** The flush has failed: its pages may be clean now and lost all the same. */

@@ -78,10 +78,7 @@ export function rollSegment(parts: LogParts, nowMs: number): void {
   // Names become durable in order, or a power cut could leave a segment without the one before it. Seldom needed: the
   // first flush of a segment's bytes has flushed its name.
   if (parts.flushedOffset <= full.baseOffset) parts.files.disk.flushDirectorySync(parts.files.dir);
-  if (full.isCutUnflushed) {
-    parts.files.disk.flushSync(full.fd);
-    full.isCutUnflushed = false;
-  }
+  full.flushCut();
   const next = new Segment(parts.files, parts.logEndOffset, 0);
   next.create(nowMs);
   parts.segments.push(next);
@@ -92,6 +89,6 @@ export function rollSegment(parts: LogParts, nowMs: number): void {
     storeSnapshot(parts);
   } catch (error) {
     // A full disk: the next checkpoint tries again, and a start without these files makes them from the log.
-    asDiskError(error);
+    if (!asDiskError(error).isPassing) throw error;
   }
 }

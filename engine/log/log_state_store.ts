@@ -66,6 +66,7 @@ export function storeSnapshot(parts: LogParts): boolean {
   const { files, segments, snapshotOffsets } = parts;
   const offset = parts.logEndOffset;
   if (parts.snapshotOffset === offset) return false;
+  segments.active.flushCut();
   files.disk.writeFile(
     `${files.dir}/${segmentFileName(offset, '.snapshot')}`,
     parts.producers.snapshot(),

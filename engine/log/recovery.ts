@@ -130,6 +130,10 @@ class SegmentRecovery {
       if (!this.#recover(segment, position, number)) break;
     }
     this.#parts.logEndOffset = this.#expected;
+    // A cut may be, too, that the process made before it died.
+    const { active } = this.#parts.segments;
+    active.noteCut();
+    markSegmentDirty(this.#parts, active);
     // The names may be as young as the bytes, or younger: the process may have died before it flushed them.
     this.#parts.isDirectoryDirty = true;
     this.#parts.isParentDirty = true;
@@ -269,7 +273,7 @@ class SegmentRecovery {
     this.#report.cutBytes += segment.size - position;
     this.#parts.files.disk.truncate(segment.fd, position);
     segment.size = position;
-    segment.isCutUnflushed = true;
+    segment.noteCut();
     this.#dropFrom(number + 1);
     markSegmentDirty(this.#parts, segment);
   }

@@ -33,11 +33,8 @@ export class Segment {
   #isClosing: boolean = false;
   /** Written to since the last flush of it began. */
   isDirty: boolean = false;
-  /**
-   * The file was made shorter, and no flush has covered that for certain. It must be before another segment follows: a
-   * power cut could bring back what was cut, in the middle of the log and before the recovery point.
-   */
-  isCutUnflushed: boolean = false;
+  #isCutUnflushed: boolean = false;
+  #isCutFlushing: boolean = false;
   /** Takes appends: its descriptor and indexes stay. */
   isActive: boolean = false;
   createdMs = 0;
@@ -98,6 +95,32 @@ export class Segment {
 
   get isPinned(): boolean {
     return this.#pins > 0;
+  }
+
+  /**
+   * The file was made shorter. A flush must cover that before another segment or a snapshot of the producers follows: a
+   * power cut could bring back what was cut, where recovery does not look or takes it for another.
+   */
+  noteCut(): void {
+    this.#isCutUnflushed = true;
+    this.#isCutFlushing = false;
+  }
+
+  beginFlush(): void {
+    this.isDirty = false;
+    this.#isCutFlushing = this.#isCutUnflushed;
+  }
+
+  endFlush(): void {
+    if (this.#isCutFlushing) this.#isCutUnflushed = false;
+    this.#isCutFlushing = false;
+  }
+
+  /** Has a cut on stable storage, waiting for it if need be. @throws DiskError */
+  flushCut(): void {
+    if (!this.#isCutUnflushed) return;
+    this.#files.disk.flushSync(this.fd);
+    this.#isCutUnflushed = false;
   }
 
   /** Keeps descriptor and file for a reader or a flush. Each pin needs its `unpin`. */

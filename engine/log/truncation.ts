@@ -48,7 +48,7 @@ function cutSegment(parts: LogParts, segment: Segment, offset: number): void {
   }
   disk.truncate(segment.fd, end);
   segment.size = end;
-  segment.isCutUnflushed = true;
+  segment.noteCut();
   segment.truncateIndexes(endOffset, parts.config.indexIntervalBytes);
   markSegmentDirty(parts, segment);
   parts.logEndOffset = endOffset;

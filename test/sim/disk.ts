@@ -37,6 +37,8 @@ export class SimDisk implements Disk {
   capacityBytes: number = Number.POSITIVE_INFINITY;
   /** The next flushes to end that fail. */
   failingFlushes = 0;
+  /** Directories cannot be opened to be flushed, for want of descriptors. */
+  hasNoDescriptors: boolean = false;
   /** Called by each flush that is waited for: lets time pass. */
   onFlushSync: () => void = () => {};
   /** Code of the error with which writes fail, or null. */
@@ -68,7 +70,7 @@ export class SimDisk implements Disk {
       const isGood = this.failingFlushes === 0;
       if (!isGood) this.failingFlushes -= 1;
       if (!(isGood && this.#options.ignoresFlushes)) end(isGood);
-      done(isGood ? null : new DiskError('EIO', 'injected: the flush failed'));
+      done(isGood ? null : injectedFlushFailure());
     }
   }
 
@@ -173,6 +175,11 @@ export class SimDisk implements Disk {
 
   flushDirectory(path: string, done: FlushCallback): void {
     this.#count('flushDirectory');
+    if (this.hasNoDescriptors) {
+      const error = new DiskError('EMFILE', 'injected: too many open files');
+      this.#flushes.push({ end: () => {}, done: (failure) => done(failure ?? error) });
+      return;
+    }
     this.#flushes.push({ end: this.#flushOf([this.#directory(path)]), done });
   }
 
@@ -293,7 +300,7 @@ export class SimDisk implements Disk {
     const isGood = this.failingFlushes === 0;
     if (!isGood) this.failingFlushes -= 1;
     if (!(isGood && this.#options.ignoresFlushes)) this.#flushOf(nodes)(isGood);
-    if (!isGood) throw new DiskError('EIO', 'injected: the flush failed');
+    if (!isGood) throw injectedFlushFailure();
   }
 
   #file(fd: number): SimFile {
@@ -330,6 +337,10 @@ export class SimDisk implements Disk {
     }
     return node;
   }
+}
+
+function injectedFlushFailure(): DiskError {
+  return new DiskError('EIO', 'injected: the flush failed', undefined, true);
 }
 
 function nameIn(path: string): string {

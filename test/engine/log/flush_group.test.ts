@@ -117,6 +117,34 @@ test('a failed flush of several logs takes all of the directory’s logs offline
   assert.deepEqual(world.flushed, []);
 });
 
+test('a flush that cannot be tried for want of descriptors is tried again, and acknowledges nothing', () => {
+  const world = new LogWorld().open();
+  world.disk.hasNoDescriptors = true;
+  world.put();
+  world.settle();
+  world.put();
+  world.settle();
+  assert.deepEqual(world.flushed, []);
+  assert.deepEqual(world.failures, []);
+  world.disk.hasNoDescriptors = false;
+  world.group.tick();
+  world.settle();
+  assert.deepEqual(world.flushed, [2]);
+  world.crash();
+  world.reopen();
+  assert.equal(world.log.logEndOffset, 2);
+});
+
+test('a failed flush does not hide behind one that could not be tried', () => {
+  const world = new LogWorld().open();
+  world.disk.hasNoDescriptors = true;
+  world.disk.failingFlushes = 1;
+  world.put();
+  world.settle();
+  assert.equal(world.failures.length, 1);
+  assert.equal(world.failures[0]?.isFlushFailure, true);
+});
+
 test('a write that fails for another reason than a full disk takes the directory offline', () => {
   const world = new LogWorld().open();
   world.put();

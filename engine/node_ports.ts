@@ -155,14 +155,19 @@ export class NodeDisk implements Disk {
     }
   }
 
+  watchFileSystem(path: string): void {
+    if (native() === null || this.#syncDescriptors.has(path)) return;
+    try {
+      this.#syncDescriptors.set(path, fs.openSync(path, O_RDONLY | O_DIRECTORY));
+    } catch (error) {
+      throw diskError(error);
+    }
+  }
+
   flushFileSystem(path: string, done: FlushCallback): boolean {
     const calls = native();
-    if (calls === null) return false;
-    let fd = this.#syncDescriptors.get(path);
-    if (fd === undefined) {
-      fd = fs.openSync(path, O_RDONLY | O_DIRECTORY);
-      this.#syncDescriptors.set(path, fd);
-    }
+    const fd = this.#syncDescriptors.get(path);
+    if (calls === null || fd === undefined) return false;
     calls.syncfs(fd, (result) =>
       done(
         result === 0

@@ -67,9 +67,13 @@ export interface Disk {
   flushDirectory(path: string, done: FlushCallback): void;
   flushDirectorySync(path: string): void;
   /**
-   * syncfs(2): every file and name of the file system that holds `path`, which must have been open since before the
-   * writes in question (errors are reported to descriptors that existed when they happened); implementations keep one
-   * open for each path. Returns false, without calling `done`, where the system has no such call.
+   * Call before the first write that `flushFileSystem(path)` is to cover: errors of write-back are told only to
+   * descriptors that were open when they happened. @throws DiskError
+   */
+  watchFileSystem(path: string): void;
+  /**
+   * syncfs(2): every file and name of the file system that holds `path`. Returns false, without calling `done`, where
+   * the system has no such call or the file system is not watched.
    */
   flushFileSystem(path: string, done: FlushCallback): boolean;
   /** Asks for write-back to begin, without waiting. Best effort. */

@@ -62,9 +62,11 @@ export class FlushGroup {
   #whenIdle: (() => void) | null = null;
   #flushCount = 0;
 
+  /** Before the first of the logs is opened. @throws DiskError */
   constructor(options: FlushGroupOptions) {
     this.#options = options;
-    const { disk, clock, inlineFlushBytesMax = 0 } = options;
+    const { disk, clock, dir, inlineFlushBytesMax = 0 } = options;
+    disk.watchFileSystem(dir);
     this.#inline = new InlineFlush(disk, clock, inlineFlushBytesMax);
     this.#onTurn = () => this.#endTurn();
     this.#onFlushEnd = (error) => this.#endFlush(error);

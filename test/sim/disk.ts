@@ -31,6 +31,7 @@ export class SimDisk implements Disk {
   readonly #options: SimDiskOptions;
   readonly #root = new SimDirectory();
   readonly #open = new Map<number, SimFile>();
+  readonly #watched = new Set<string>();
   #nextFd = 100;
   #flushes: WaitingFlush[] = [];
   /** Bytes that all files together may take. */
@@ -78,6 +79,7 @@ export class SimDisk implements Disk {
   kill(): void {
     this.#flushes = [];
     this.#open.clear();
+    this.#watched.clear();
     this.locks.clear();
   }
 
@@ -187,8 +189,12 @@ export class SimDisk implements Disk {
     this.#flushNow([this.#directory(path)]);
   }
 
-  flushFileSystem(_path: string, done: FlushCallback): boolean {
-    if (this.#options.hasSyncfs === false) return false;
+  watchFileSystem(path: string): void {
+    this.#watched.add(path);
+  }
+
+  flushFileSystem(path: string, done: FlushCallback): boolean {
+    if (this.#options.hasSyncfs === false || !this.#watched.has(path)) return false;
     this.#count('flushFileSystem');
     const open = new Set<SimNode>(this.#open.values());
     for (const node of this.#root.nodes()) open.add(node);

@@ -78,6 +78,10 @@ export class RecordingDisk implements Disk {
     end(null);
   }
 
+  watchFileSystem(path: string): void {
+    this.#disk.watchFileSystem(path);
+  }
+
   flushFileSystem(path: string, done: FlushCallback): boolean {
     return this.#disk.flushFileSystem(path, this.#flushing({ everything: true }, done));
   }

@@ -9,6 +9,7 @@
  * Thread: the connection's shard.
  */
 import { ErrorCode } from '../../engine/error_code.gen.ts';
+import { DiskError } from '../../engine/ports.ts';
 import type { PartitionLeader } from '../../replication/partition/leader.ts';
 import type {
   ListOffsetsRequestListOffsetsPartition,
@@ -27,6 +28,16 @@ const Special = {
   earliestPendingUpload: -6n,
 } as const;
 
+/** The version that brought each of them; below it, and for other negative timestamps, UNSUPPORTED_VERSION as in Kafka. */
+const specialSince: ReadonlyMap<bigint, number> = new Map([
+  [Special.latest, 0],
+  [Special.earliest, 0],
+  [Special.maxTimestamp, 7],
+  [Special.earliestLocal, 8],
+  [Special.latestTiered, 9],
+  [Special.earliestPendingUpload, 11],
+]);
+
 const readCommitted = 1;
 const leaderEpochsSince = 4;
 const offsetNotAvailableSince = 5;
@@ -37,12 +48,14 @@ interface FoundOffset {
   readonly leaderEpoch: number;
 }
 
+type Answer = ListOffsetsResponseListOffsetsPartitionResponseInput;
+
 export function listOffsetsHandler(services: ShardServices): Handler {
-  return rpc('ListOffsets', 1, 11, (request, { apiVersion }) => ({
-    topics: request.topics.map((topic) => ({
-      name: topic.name,
-      partitions: topic.partitions.map((asked) => {
-        const found = answer(services, topic.name, asked, request.isolationLevel, apiVersion);
+  return rpc('ListOffsets', 1, 11, ({ topics, isolationLevel }, { apiVersion }) => ({
+    topics: topics.map(({ name, partitions }) => ({
+      name,
+      partitions: partitions.map((asked) => {
+        const found = answer(services, name, asked, isolationLevel, apiVersion);
         return apiVersion >= leaderEpochsSince ? found : { ...found, leaderEpoch: -1 };
       }),
     })),
@@ -54,25 +67,29 @@ function answer(
   topic: string,
   asked: ListOffsetsRequestListOffsetsPartition,
   isolationLevel: number,
-  apiVersion: number,
-): ListOffsetsResponseListOffsetsPartitionResponseInput {
-  const { partitionIndex } = asked;
+  version: number,
+): Answer {
+  const { partitionIndex, timestamp } = asked;
   const leader = services.partitions.byName(topic, partitionIndex);
-  const none = { partitionIndex, timestamp: -1n, offset: -1n, leaderEpoch: -1 };
-  const errorCode =
-    leader === undefined
-      ? missing(services, topic, partitionIndex)
-      : leader.checkEpoch(asked.currentLeaderEpoch);
-  if (leader === undefined || errorCode !== ErrorCode.NONE) return { ...none, errorCode };
-  const found = look(leader, asked.timestamp, isolationLevel);
-  if (!leader.isCaughtUp && dependsOnEnd(asked.timestamp, found))
-    return {
-      ...none,
-      errorCode:
-        apiVersion >= offsetNotAvailableSince
-          ? ErrorCode.OFFSET_NOT_AVAILABLE
-          : ErrorCode.LEADER_NOT_AVAILABLE,
-    };
+  if (leader === undefined)
+    return refusal(partitionIndex, missing(services, topic, partitionIndex));
+  if (timestamp < 0n && version < (specialSince.get(timestamp) ?? Number.POSITIVE_INFINITY))
+    return refusal(partitionIndex, ErrorCode.UNSUPPORTED_VERSION);
+  const errorCode = leader.checkEpoch(asked.currentLeaderEpoch);
+  if (errorCode !== ErrorCode.NONE) return refusal(partitionIndex, errorCode);
+  let found: FoundOffset | null;
+  try {
+    found = look(leader, timestamp, isolationLevel);
+  } catch (error) {
+    return refusal(partitionIndex, unreadable(services, leader, error));
+  }
+  if (!leader.isCaughtUp && dependsOnEnd(timestamp, found))
+    return refusal(
+      partitionIndex,
+      version >= offsetNotAvailableSince
+        ? ErrorCode.OFFSET_NOT_AVAILABLE
+        : ErrorCode.LEADER_NOT_AVAILABLE,
+    );
   return {
     partitionIndex,
     errorCode: ErrorCode.NONE,
@@ -80,6 +97,23 @@ function answer(
     offset: found?.offset ?? -1,
     leaderEpoch: found?.leaderEpoch ?? -1,
   };
+}
+
+function refusal(partitionIndex: number, errorCode: ErrorCode): Answer {
+  return { partitionIndex, errorCode, timestamp: -1n, offset: -1n, leaderEpoch: -1 };
+}
+
+/** Whether an answer could be another one once the high watermark has come up to the log's end (KIP-207). */
+function dependsOnEnd(timestamp: bigint, found: FoundOffset | null): boolean {
+  if (timestamp === Special.latest || timestamp === Special.maxTimestamp) return true;
+  return timestamp >= 0n && found === null;
+}
+
+/** The file cannot be read, or not be understood: the other partitions and requests are not to suffer from it. */
+function unreadable(services: ShardServices, leader: PartitionLeader, error: unknown): ErrorCode {
+  const partition = `${leader.topic}-${leader.partition}`;
+  services.logger.error({ partition, error }, 'offsets could not be looked up in the log');
+  return error instanceof DiskError ? ErrorCode.KAFKA_STORAGE_ERROR : ErrorCode.CORRUPT_MESSAGE;
 }
 
 function missing(services: ShardServices, topic: string, partition: number): ErrorCode {
@@ -113,14 +147,8 @@ function look(
     case Special.maxTimestamp:
       return visible(log.offsetOfMaxTimestamp(), end);
     default:
-      return timestamp < 0n ? null : visible(log.offsetForTimestamp(timestamp), end);
+      return visible(log.offsetForTimestamp(timestamp), end);
   }
-}
-
-/** Whether an answer could be another one once the high watermark has come up to the log's end (KIP-207). */
-function dependsOnEnd(timestamp: bigint, found: FoundOffset | null): boolean {
-  if (timestamp === Special.latest || timestamp === Special.maxTimestamp) return true;
-  return timestamp >= 0n && found === null;
 }
 
 function visible(found: FoundOffset | null, end: number): FoundOffset | null {

@@ -14,8 +14,10 @@ import { type Handler, rpc } from '../server/registry.ts';
 import type { ShardServices } from '../shard_services.ts';
 
 export function initProducerIdHandler(services: ShardServices): Handler {
-  return rpc('InitProducerId', 0, 5, async (request) => {
-    if (request.transactionalId !== null)
+  return rpc('InitProducerId', 0, 5, async ({ transactionalId, producerId: id, producerEpoch }) => {
+    if (transactionalId === '' || (id === -1n) !== (producerEpoch === -1))
+      return { errorCode: ErrorCode.INVALID_REQUEST, producerId: -1, producerEpoch: -1 };
+    if (transactionalId !== null)
       return { errorCode: ErrorCode.UNSUPPORTED_VERSION, producerId: -1, producerEpoch: -1 };
     const { errorCode, producerId } = await services.producerIds.next();
     return { errorCode, producerId, producerEpoch: errorCode === ErrorCode.NONE ? 0 : -1 };

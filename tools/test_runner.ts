@@ -22,8 +22,8 @@ const inFolder = (path: string, ...names: string[]): boolean =>
 const isLong = (path: string): boolean => path.endsWith('.long.test.ts');
 
 /**
- * `unit` is what `npm test` runs. `sim` holds the seeded simulations and fuzz runs with a bigger budget (see
- * `--seeds`) and every `*.long.test.ts`. Suites that start brokers run one file at a time.
+ * `unit` is what `npm test` runs. `sim` holds the seeded simulations and fuzz runs, again but with a bigger budget (see
+ * `--seeds`), and every `*.long.test.ts`. Suites that start brokers run one file at a time.
  */
 export const suites: Readonly<Record<string, Suite>> = {
   unit: {
@@ -43,7 +43,9 @@ export const suites: Readonly<Record<string, Suite>> = {
   },
   sim: {
     belongs: (path) =>
-      inFolder(path, 'sim', 'fuzz') || (isLong(path) && !inFolder(path, 'compat', 'scenario')),
+      inFolder(path, 'sim', 'fuzz') ||
+      path.endsWith('.fuzz.test.ts') ||
+      (isLong(path) && !inFolder(path, 'compat', 'scenario')),
     timeoutMs: 30 * 60_000,
     jobs: 2,
   },

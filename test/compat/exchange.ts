@@ -1,10 +1,5 @@
 /** What the client tests have in common: a broker, the clients, and a topic written in every mode. */
-import {
-  type BrokerOptions,
-  BrokerProcess,
-  type Launcher,
-  millrace,
-} from '../harness/broker_process.ts';
+import { type BrokerOptions, BrokerProcess, millrace } from '../harness/broker_process.ts';
 import { dataset, type Sent } from './dataset.ts';
 import { kafkaLauncher } from './kafka_broker.ts';
 import { consolePeer } from './peers/console_peer.ts';
@@ -23,13 +18,12 @@ export const peers: Readonly<Record<PeerName, (bootstrap: string) => Promise<Pee
   python: pythonPeer,
 };
 
-/** The broker that the suite runs against: ours, or Kafka's with `--broker kafka`. */
-function launcherUnderTest(): Launcher {
-  return process.env['MILLRACE_COMPAT_BROKER'] === 'kafka' ? kafkaLauncher() : millrace;
-}
+/** Whether the suite runs against Kafka itself (`--broker kafka`), to prove that it is right. */
+export const isKafka: boolean = process.env['MILLRACE_COMPAT_BROKER'] === 'kafka';
 
+/** Starts the broker under test: ours, or Kafka's. */
 export function startBroker(options: BrokerOptions = {}): Promise<BrokerProcess> {
-  return BrokerProcess.start({ launcher: launcherUnderTest(), ...options });
+  return BrokerProcess.start({ launcher: isKafka ? kafkaLauncher() : millrace, ...options });
 }
 
 /**

@@ -12,7 +12,7 @@ const open = new Map<PeerName, Peer>();
 const sent = new Map<PeerName, Sent[]>();
 /** The timestamps that the first reader saw: every other reader must see the same. */
 const times = new Map<PeerName, Record<string, number[]>>();
-let broker: BrokerProcess;
+let broker: BrokerProcess | null = null;
 
 test.before(async () => {
   broker = await startBroker();
@@ -21,7 +21,7 @@ test.before(async () => {
 
 test.after(async () => {
   for (const peer of open.values()) await peer.close();
-  await broker.dispose();
+  await broker?.dispose();
 });
 
 for (const writer of names) {

@@ -13,12 +13,13 @@ import { decodeRequestHeader } from '../../net/protocol/frame.ts';
 import { ProtocolError, Reader } from '../../net/protocol/reader.ts';
 import { decodeMetadataRecord } from '../../net/protocol/record_codec.ts';
 import { Writer } from '../../net/protocol/writer.ts';
+import { seedsAtLeast } from '../harness/budget.ts';
 import { fromHex, goldenVectors, messageNames, toHex } from '../net/protocol/golden.ts';
 import { mutate, type Random, randomBytes, randomFrom } from './mutate.ts';
 
 const { values: options } = parseArgs({
   options: {
-    inputs: { type: 'string', default: '100000' },
+    inputs: { type: 'string', default: String(seedsAtLeast(100_000)) },
     seed: { type: 'string', default: '1' },
   },
   strict: false,

@@ -29,7 +29,7 @@ const askAgainTimes = 1_000;
 const zeroUuid = 'AAAAAAAAAAAAAAAAAAAAAA';
 
 /** The broker answered with an error where a test needs success. */
-export class BrokerError extends Error {
+class BrokerError extends Error {
   readonly code: number;
 
   constructor(what: string, code: number, message: string | null = null) {

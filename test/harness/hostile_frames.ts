@@ -18,7 +18,7 @@ import type { ApiName } from '../../net/protocol/messages.gen.ts';
 import { fromHex, goldenVectors } from '../net/protocol/golden.ts';
 
 /** An unsigned varint. */
-export function uvarint(value: number): number[] {
+function uvarint(value: number): number[] {
   const bytes: number[] = [];
   let rest = value;
   for (; rest > 0x7f; rest = Math.floor(rest / 128)) bytes.push((rest % 128) | 0x80);
@@ -26,7 +26,7 @@ export function uvarint(value: number): number[] {
   return bytes;
 }
 
-export function int32(value: number): number[] {
+function int32(value: number): number[] {
   return [24, 16, 8, 0].map((shift) => (value >> shift) & 0xff);
 }
 

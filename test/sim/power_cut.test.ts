@@ -16,6 +16,7 @@ import { PartitionLog } from '../../engine/log/partition_log.ts';
 import { SegmentCache } from '../../engine/log/segment_cache.ts';
 import { NodeDisk, nodeClock, nodeRandom, readBootId } from '../../engine/node_ports.ts';
 import type { Disk } from '../../engine/ports.ts';
+import { seedsAtLeast } from '../harness/budget.ts';
 import { journalPosition, newJournalCounter } from './journal.ts';
 import { JournalPlayer } from './journal_player.ts';
 import { makeBatch, splitBatches } from './log_world.ts';
@@ -24,7 +25,7 @@ import { SeededRandom } from './seeded_random.ts';
 
 const test = suite('power_cut');
 const partitionCount = 3;
-const rounds = 120;
+const rounds = seedsAtLeast(120);
 const cuts = 120;
 
 interface Ack {

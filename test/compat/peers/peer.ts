@@ -18,7 +18,7 @@ export interface ReadRecord extends PeerRecord {
   readonly offset: number;
 }
 
-const codecs = ['none', 'gzip', 'snappy', 'lz4', 'zstd'] as const;
+export const codecs = ['none', 'gzip', 'snappy', 'lz4', 'zstd'] as const;
 export type Codec = (typeof codecs)[number];
 
 /** How records are produced. */

@@ -18,14 +18,13 @@ import { newBatchInfo } from '../../../engine/batch/rules.ts';
 import { validateProduceBatch } from '../../../engine/batch/validate.ts';
 import { newRecordWalk, RecordFault, walkRecords } from '../../../engine/batch/walk.ts';
 import { ErrorCode } from '../../../engine/error_code.gen.ts';
+import { seedsAtLeast } from '../../harness/budget.ts';
 import { easyRules, inSharedMemory, type Random, randomRecords, splitMix } from './support.ts';
 
 const test = suite('batch/validate.fuzz');
 const codecs = [Codec.none, Codec.none, Codec.gzip, Codec.snappy, Codec.lz4, Codec.zstd];
 const aroundMs = 1_700_000_000_000n;
 const info = newBatchInfo();
-/** Fewest seeds of each test. */
-const seedsMin = Number(process.env['MILLRACE_SEEDS'] ?? 0);
 const known = new Set<number>([
   ErrorCode.NONE,
   ErrorCode.CORRUPT_MESSAGE,
@@ -65,7 +64,7 @@ function mutate(random: Random, batch: Uint8Array): Uint8Array {
 }
 
 test('whatever a producer may send is taken, with the right max timestamp', () => {
-  for (let seed = 1; seed <= Math.max(80, seedsMin); seed += 1) {
+  for (let seed = 1; seed <= seedsAtLeast(80); seed += 1) {
     const random = splitMix(seed);
     const batch = randomBatch(random);
     const { buf, start } = inSharedMemory(batch);
@@ -81,7 +80,7 @@ test('whatever a producer may send is taken, with the right max timestamp', () =
 });
 
 test('whatever is done to the bytes, the answer is a code', () => {
-  for (let seed = 1; seed <= Math.max(1_500, seedsMin); seed += 1) {
+  for (let seed = 1; seed <= seedsAtLeast(1_500); seed += 1) {
     const random = splitMix(seed);
     const batch = encodeBatch({
       records: randomRecords(random, 1 + random(12), aroundMs),
@@ -99,7 +98,7 @@ test('whatever is done to the bytes, the answer is a code', () => {
 test('the check takes a plain batch exactly if the reader reads it and its offsets count up', () => {
   let taken = 0;
   let refused = 0;
-  for (let seed = 1; seed <= Math.max(4_000, seedsMin); seed += 1) {
+  for (let seed = 1; seed <= seedsAtLeast(4_000); seed += 1) {
     const random = splitMix(seed);
     const records = randomRecords(random, 1 + random(6), aroundMs);
     for (const record of records)
@@ -132,7 +131,7 @@ function isReadable(batch: Uint8Array): boolean {
 
 test('the walk reads nothing beyond the end that it is given', () => {
   const walk = newRecordWalk();
-  for (let seed = 1; seed <= Math.max(400, seedsMin); seed += 1) {
+  for (let seed = 1; seed <= seedsAtLeast(400); seed += 1) {
     const random = splitMix(seed);
     const batch = mutate(random, encodeBatch({ records: randomRecords(random, 4, aroundMs) }));
     const records = batch.subarray(batchHeaderBytes);

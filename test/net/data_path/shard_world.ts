@@ -39,7 +39,7 @@ import { newHost, portPair } from '../cluster_fixture.ts';
 export const startMs = 1_700_000_000_000;
 
 /** Virtual time for everything: wall, monotonic, and the purgatories' timers. */
-export class WorldClock implements Clock, PurgatoryClock {
+class WorldClock implements Clock, PurgatoryClock {
   ms: number = 0;
   readonly #timers = new Set<{ callback: () => void; atMs: number }>();
 
@@ -80,7 +80,7 @@ export interface WorldOptions {
   readonly seed?: number;
 }
 
-export function configOf(settings: readonly string[] = []): BrokerConfig {
+function configOf(settings: readonly string[] = []): BrokerConfig {
   const { config, errors } = loadBrokerConfig({
     sets: settings,
     surroundings: { cwd: '/', hostname: 'localhost', memoryBytes: 1 << 30 },

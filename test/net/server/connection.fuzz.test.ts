@@ -3,12 +3,13 @@ import { suite } from 'uvu';
 import { codecFor } from '../../../net/protocol/codec.ts';
 import { encodeRequestFrame } from '../../../net/protocol/frame.ts';
 import type { RequestContext } from '../../../net/server/request_context.ts';
+import { seedsAtLeast } from '../../harness/budget.ts';
 import { answer, eventually, exclusive, overlapping, request, startHarness } from './harness.ts';
 
 const test = suite('connection fuzz');
 
 /** Live connections get random bytes, and good frames that were damaged; each ends in an answer or a closed socket. */
-const rounds = Number(process.env['FUZZ_ROUNDS'] ?? 150);
+const rounds = seedsAtLeast(150);
 
 test('whatever strangers send, the process lives, others are served, and all memory comes back', async () => {
   const decode = (name: 'ProduceRequest' | 'MetadataRequest') => {

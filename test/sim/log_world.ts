@@ -294,3 +294,12 @@ export function makeBatch(shape: BatchShape): Uint8Array {
   const producer = producerId === undefined ? {} : { producerId, producerEpoch, baseSequence };
   return encodeBatch({ records, codec, ...producer });
 }
+
+/** A world with `count` batches of one record each, flushed. */
+export function filledWorld(count: number, config = {}): LogWorld {
+  const world = new LogWorld(config).open();
+  for (let number = 0; number < count; number += 1) world.put({ atMs: [number] });
+  world.settle();
+  assert.equal(world.log.flushedOffset, count);
+  return world;
+}

@@ -2,7 +2,14 @@
 import assert from 'node:assert/strict';
 import { suite } from 'uvu';
 import { ErrorCode } from '../../../engine/error_code.gen.ts';
-import { LogWorld, logDir, partitionDir, splitBatches, startMs } from '../../sim/log_world.ts';
+import {
+  filledWorld,
+  LogWorld,
+  logDir,
+  partitionDir,
+  splitBatches,
+  startMs,
+} from '../../sim/log_world.ts';
 
 const test = suite('recovery.faults');
 
@@ -10,17 +17,8 @@ const logFile = `${partitionDir}/00000000000000000000.log`;
 const indexFile = `${partitionDir}/00000000000000000000.index`;
 const timeIndexFile = `${partitionDir}/00000000000000000000.timeindex`;
 
-/** A world with `count` batches of one record each, flushed. */
-function filled(count: number, config = {}): LogWorld {
-  const world = new LogWorld(config).open();
-  for (let number = 0; number < count; number += 1) world.put({ atMs: [number] });
-  world.settle();
-  assert.equal(world.log.flushedOffset, count);
-  return world;
-}
-
 test('fault 1: killed before the write nothing is there, after it the batch is there whole', () => {
-  const world = filled(1);
+  const world = filledWorld(1);
   world.put();
   world.kill();
   world.reopen();
@@ -35,132 +33,8 @@ test('fault 1: killed before the write nothing is there, after it the batch is t
   assert.equal(world.log.flushedOffset, 2);
 });
 
-test('fault 4: a torn tail is cut at the last valid batch, and what was flushed stays', () => {
-  const world = filled(3);
-  const before = world.disk.bytesOf(logFile);
-  const torn = world.put({ valueBytes: 2000 }).bytes;
-  world.kill();
-  for (const length of [1, 8, 12, 60, 61, 100, torn.length - 1]) {
-    world.disk.corrupt(logFile, before.length, torn.subarray(0, length));
-    world.open();
-    assert.equal(world.log.logEndOffset, 3);
-    assert.equal(world.log.recovery.cutBytes, length);
-    assert.deepEqual(world.disk.bytesOf(logFile), before);
-    assert.deepEqual(world.log.recovery.damage, []);
-    world.kill();
-  }
-});
-
-test('fault 4: a cut tail stays cut when the next stop comes at once', () => {
-  const world = filled(3);
-  const { length } = world.disk.bytesOf(logFile);
-  world.disk.corrupt(logFile, length, new Uint8Array(500).fill(7));
-  world.kill();
-  world.reopen();
-  world.crash();
-  world.reopen();
-  assert.equal(world.log.logEndOffset, 3);
-  assert.equal(world.put().result.baseOffset, 3);
-});
-
-test('fault 5: damage with valid batches behind it is not cut, and not served', () => {
-  const world = filled(10);
-  world.setAsideDamage = false;
-  const before = world.disk.bytesOf(logFile);
-  const size = before.length / 10;
-  world.disk.corrupt(logFile, 4 * size + 70, Uint8Array.of(0xff));
-  world.kill();
-  world.open();
-  const { log } = world;
-  assert.equal(world.disk.bytesOf(logFile).length, before.length, 'nothing is cut');
-  assert.equal(log.logEndOffset, 10);
-  assert.equal(log.isDamaged, true);
-  const { position, fromOffset, toOffset } = log.recovery.damage[0] ?? {};
-  assert.deepEqual(
-    { position, fromOffset, toOffset },
-    { position: 4 * size, fromOffset: 4, toOffset: 5 },
-  );
-  assert.equal(splitBatches(world.readAll(0, 10_000, 4)).length, 4);
-  assert.equal(log.read(4, 10_000, 10, true), ErrorCode.CORRUPT_MESSAGE);
-  const slice = log.read(2, 10_000, 10, true);
-  assert(typeof slice !== 'number');
-  assert.equal(slice.length, 2 * size, 'a read ends before the damage');
-  assert.equal(world.append().code, ErrorCode.KAFKA_STORAGE_ERROR, 'nor is it led');
-});
-
-test('fault 5: with no other copy the damaged range goes into a file of its own', () => {
-  const world = filled(10);
-  const before = world.disk.bytesOf(logFile);
-  const size = before.length / 10;
-  world.disk.corrupt(logFile, 4 * size + 70, Uint8Array.of(0xff));
-  const damaged = world.disk.bytesOf(logFile).slice(4 * size, 5 * size);
-  world.kill();
-  world.open();
-  const { log } = world;
-  assert.equal(log.isDamaged, false);
-  assert.equal(log.recovery.setAside.length, 1);
-  const aside = `${partitionDir}/00000000000000000000-${4 * size}.damaged`;
-  assert.deepEqual(world.disk.bytesOf(aside), damaged);
-  const offsets = splitBatches(world.readAll()).map(({ baseOffset }) => baseOffset);
-  assert.deepEqual(offsets, [0, 1, 2, 3, 5, 6, 7, 8, 9]);
-  world.settle();
-  assert.equal(world.put().result.baseOffset, 10);
-  world.settle();
-  world.crash();
-  world.reopen();
-  assert.equal(world.log.logEndOffset, 11);
-  assert.deepEqual(world.log.recovery.setAside, [], 'once is enough');
-});
-
-test('fault 5: damage before the recovery point is none of a tail, even with nothing behind it', () => {
-  const world = filled(5);
-  world.checkpoint();
-  const size = world.disk.bytesOf(logFile).length / 5;
-  world.disk.corrupt(logFile, 4 * size + 70, Uint8Array.of(0xff));
-  world.crash();
-  world.open();
-  const { recovery } = world.log;
-  assert.equal(recovery.cutBytes, 0);
-  assert.equal(recovery.setAside[0]?.fromOffset, 4);
-  assert.equal(world.log.logEndOffset, 5, 'no offset that was acknowledged is given again');
-});
-
-test('fault 5: a damaged base offset, which no checksum covers, costs its own batch and no other', () => {
-  // The second is small enough to pass for a gap that compaction left; the third is no offset at all.
-  for (const wrong of [7, 5_000, 2 ** 40]) {
-    const world = filled(10);
-    const before = world.disk.bytesOf(logFile).length;
-    const size = before / 10;
-    const bytes = new Uint8Array(8);
-    new DataView(bytes.buffer).setBigInt64(0, BigInt(wrong));
-    world.disk.corrupt(logFile, 4 * size, bytes);
-    for (const crash of [() => world.kill(), () => world.crash()]) {
-      crash();
-      world.reopen();
-      const offsets = splitBatches(world.readAll()).map(({ baseOffset }) => baseOffset);
-      assert.deepEqual(offsets, [0, 1, 2, 3, 5, 6, 7, 8, 9], `offset ${wrong} in place of 4`);
-      assert.equal(world.log.recovery.cutBytes, 0);
-    }
-    const aside = world.disk.bytesOf(`${partitionDir}/00000000000000000000-${4 * size}.damaged`);
-    assert.equal(aside.length, size);
-  }
-});
-
-test('fault 4: an unflushed last batch whose base offset makes no sense is a torn tail', () => {
-  const world = filled(4);
-  world.checkpoint();
-  world.put();
-  world.endTurn();
-  const size = world.disk.bytesOf(logFile).length / 5;
-  world.disk.corrupt(logFile, 4 * size, Uint8Array.of(0x64, 0x61, 0x6d, 0x61, 0x67, 0x65));
-  world.kill();
-  world.reopen();
-  assert.equal(world.log.logEndOffset, 4);
-  assert.equal(world.log.recovery.cutBytes, size);
-});
-
 test('fault 6: after a failed flush nothing is acknowledged, tried again or taken', () => {
-  const world = filled(2);
+  const world = filledWorld(2);
   world.flushed.length = 0;
   world.put();
   world.disk.failingFlushes = 1;
@@ -199,7 +73,7 @@ test('fault 6: the unflushed range is read from the disk and not from the cache'
 });
 
 test('fault 7: a full disk leaves nothing half appended, and goes on when there is room', () => {
-  const world = filled(3);
+  const world = filledWorld(3);
   const before = world.disk.bytesOf(logFile);
   const { length } = before;
   world.put({ valueBytes: 300, producerId: 7, baseSequence: 0 });
@@ -226,7 +100,7 @@ test('fault 7: a full disk leaves nothing half appended, and goes on when there 
 });
 
 test('fault 7: a write that the full disk cuts short is taken back', () => {
-  const world = filled(1);
+  const world = filledWorld(1);
   const before = world.disk.bytesOf(logFile);
   world.put({ valueBytes: 5000 });
   world.disk.capacityBytes = world.disk.usedBytes + 2000;
@@ -239,7 +113,7 @@ test('fault 7: a write that the full disk cuts short is taken back', () => {
 });
 
 test('fault 7: a segment that cannot be made refuses the batch and nothing else', () => {
-  const world = filled(1, { segmentBytes: 1000 });
+  const world = filledWorld(1, { segmentBytes: 1000 });
   world.put({ valueBytes: 500 });
   world.settle();
   world.disk.capacityBytes = 0;
@@ -251,7 +125,7 @@ test('fault 7: a segment that cannot be made refuses the batch and nothing else'
 });
 
 test('fault 7: a full disk in the middle of a turn fails what was pending and tells it apart', () => {
-  const world = filled(1, { segmentBytes: 1000 });
+  const world = filledWorld(1, { segmentBytes: 1000 });
   world.written.length = 0;
   world.put({ valueBytes: 700 });
   world.disk.capacityBytes = 0;
@@ -264,7 +138,7 @@ test('fault 7: a full disk in the middle of a turn fails what was pending and te
 });
 
 test('fault 8: while the disk stalls nothing is acknowledged, and later all in order', () => {
-  const world = filled(1);
+  const world = filledWorld(1);
   world.flushed.length = 0;
   world.put();
   world.endTurn();
@@ -289,7 +163,7 @@ for (const [what, damage] of Object.entries({
 })) {
   for (const stop of ['clean', 'unclean'] as const) {
     test(`fault 9: indexes that are ${what} are made again after a stop that was ${stop}`, () => {
-      const world = filled(200, { indexIntervalBytes: 200 });
+      const world = filledWorld(200, { indexIntervalBytes: 200 });
       world.checkpoint();
       assert(world.disk.bytesOf(indexFile).length > 100);
       const files = [indexFile, timeIndexFile].map(
@@ -376,7 +250,7 @@ test('fault 10: a new partition whose directory the power cut took begins again,
 });
 
 test('fault 21: a clock that jumps an hour either way rolls no segment and forgets no producer', () => {
-  const world = filled(1, { segmentMs: 7 * 86_400_000 });
+  const world = filledWorld(1, { segmentMs: 7 * 86_400_000 });
   world.put({ producerId: 7, baseSequence: 0 });
   for (const jumpMs of [3_600_000, -7_200_000, 3_600_000]) {
     world.wallMs += jumpMs;

@@ -69,8 +69,8 @@ export class SimFile {
   /** A flush has failed: part of it may be on the device, and the pages are clean all the same. */
   loseChanges(changes: readonly FileChange[], random: SeededRandom): void {
     const covered = new Set(changes);
-    for (const change of this.pending)
-      if (covered.has(change)) applyPartly(this.durable, change, random);
+    const lost = this.pending.filter((change) => covered.has(change));
+    applySome(this.durable, lost, random);
     this.pending = this.pending.filter((change) => !covered.has(change));
   }
 
@@ -84,16 +84,10 @@ export class SimFile {
     this.cache.write(from, reread.slice(from, size));
   }
 
-  /**
-   * What a power cut would leave: of the changes not known to be on the device, some are, in whole or in part. A truncation is a change
-   * of metadata that later writes build on: without it they are not there either.
-   */
+  /** What a power cut would leave: of the changes not known to be on the device, some are, in whole or in part. */
   afterCrash(random: SeededRandom): GrowingBytes {
     const bytes = this.durable.copy();
-    for (const change of this.pending) {
-      if (change.type === 'truncate' && change.size < bytes.size && random.chance(0.5)) break;
-      applyPartly(bytes, change, random);
-    }
+    applySome(bytes, this.pending, random);
     return bytes;
   }
 
@@ -104,24 +98,66 @@ export class SimFile {
   }
 }
 
-/** All, nothing, or some of the sectors or pages of a change. */
-function applyPartly(target: GrowingBytes, change: FileChange, random: SeededRandom): void {
-  if (change.type === 'truncate') {
+type Write = Extract<FileChange, { type: 'write' }>;
+
+/**
+ * What of `changes` the device may have got. The device gets sectors or pages, each as the cache had it at some time:
+ * with the first few of the writes that touch it, in any combination with the others. A truncation is a change of
+ * metadata that later writes build on: without it they are not there either.
+ */
+function applySome(
+  target: GrowingBytes,
+  changes: readonly FileChange[],
+  random: SeededRandom,
+): void {
+  let writes: Write[] = [];
+  for (const change of changes) {
+    if (change.type === 'write') {
+      writes.push(change);
+      continue;
+    }
+    applySomeWrites(target, writes, random);
+    writes = [];
+    if (change.size < target.size && random.chance(0.5)) return;
     target.apply(change);
-    return;
   }
-  const fate = random.below(4);
+  applySomeWrites(target, writes, random);
+}
+
+function applySomeWrites(
+  target: GrowingBytes,
+  writes: readonly Write[],
+  random: SeededRandom,
+): void {
+  const fate = random.below(5);
   if (fate === 0) return;
   if (fate === 1) {
-    target.apply(change);
+    for (const write of writes) target.apply(write);
     return;
   }
-  const unit = fate === 2 ? sectorBytes : pageBytes;
-  const { position, bytes } = change;
-  let at = 0;
-  while (at < bytes.length) {
-    const end = Math.min(bytes.length, at + unit - ((position + at) % unit));
-    if (random.chance(0.6)) target.write(position + at, bytes.subarray(at, end));
-    at = end;
+  const unitBytes = fate === 2 ? pageBytes : sectorBytes;
+  const keeps = 0.2 + random.next() * 0.8;
+  for (const [unit, touching] of writesByUnit(writes, unitBytes)) {
+    const kept = random.chance(keeps) ? touching.length : random.below(touching.length + 1);
+    for (const { position, bytes } of touching.slice(0, kept)) {
+      const from = Math.max(position, unit * unitBytes);
+      const to = Math.min(position + bytes.length, (unit + 1) * unitBytes);
+      target.write(from, bytes.subarray(from - position, to - position));
+    }
   }
+}
+
+/** For each sector or page the writes that touch it, in order. */
+function writesByUnit(writes: readonly Write[], unitBytes: number): Map<number, Write[]> {
+  const units = new Map<number, Write[]>();
+  for (const write of writes) {
+    const first = Math.floor(write.position / unitBytes);
+    const last = Math.floor((write.position + Math.max(1, write.bytes.length) - 1) / unitBytes);
+    for (let unit = first; unit <= last; unit += 1) {
+      const touching = units.get(unit);
+      if (touching === undefined) units.set(unit, [write]);
+      else touching.push(write);
+    }
+  }
+  return units;
 }

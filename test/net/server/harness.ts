@@ -143,7 +143,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
 }
 
 /** A client that keeps what it gets, cut into frames. */
-class TestClient {
+export class TestClient {
   readonly socket: Socket;
   /** Whole frames received, without their sizes. */
   readonly frames: Buffer[] = [];

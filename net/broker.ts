@@ -130,12 +130,15 @@ class RunningBroker implements Broker {
     const quorum = this.#quorum!;
     const directories = this.#directories!;
     if (this.#checkpointTimer !== null) clearInterval(this.#checkpointTimer);
-    await quorum.host.close();
-    this.#reportMetadata(directories, quorum);
-    await directories.written();
-    if (!this.#isShardClean) throw new Error('not all logs could be closed');
-    directories.markClean(this.#brokerEpoch);
-    directories.close();
+    try {
+      await quorum.host.close();
+      this.#reportMetadata(directories, quorum);
+      await directories.written();
+      if (!this.#isShardClean) throw new Error('not all logs could be closed');
+      directories.markClean(this.#brokerEpoch);
+    } finally {
+      directories.close();
+    }
   }
 
   /** Closes what a failed start has opened. The reason is on its way to the caller, so that errors here are not. */

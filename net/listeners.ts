@@ -11,6 +11,7 @@ import type { BrokerConfig } from './config/broker_config.ts';
 import type { Listener } from './config/listeners.ts';
 import type { Logger } from './logger.ts';
 import { Acceptor } from './server/acceptor.ts';
+import { ConnectionCounts } from './server/connection_counts.ts';
 import type { ToShard } from './shard_messages.ts';
 
 /** Kafka's `SecurityProtocol` code. */
@@ -19,12 +20,18 @@ const plaintext = 0;
 export class Listeners {
   readonly #config: BrokerConfig;
   readonly #logger: Logger;
+  readonly #counts: ConnectionCounts;
   /** In the order of `config.listeners`. */
   readonly #acceptors: Acceptor[] = [];
 
   constructor(config: BrokerConfig, logger: Logger) {
     this.#config = config;
     this.#logger = logger;
+    this.#counts = new ConnectionCounts({
+      connectionsMax: config.maxConnections,
+      connectionsPerIpMax: config.maxConnectionsPerIp,
+      connectionsPerIpOverrides: config.maxConnectionsPerIpOverrides,
+    });
   }
 
   /** Host and real port of the first listener; the port is 0 before `listen`. */
@@ -51,7 +58,7 @@ export class Listeners {
 
   /** A connection that was handed over is gone. */
   closed(connectionId: number): void {
-    for (const acceptor of this.#acceptors) acceptor.closed(connectionId);
+    this.#counts.remove(connectionId);
   }
 
   async close(): Promise<void> {
@@ -59,7 +66,6 @@ export class Listeners {
   }
 
   #accept({ name, host, port }: Listener, shard: Worker): Promise<Acceptor> {
-    const { maxConnections, maxConnectionsPerIp } = this.#config;
     const calls = native();
     if (calls === null)
       throw new Error(
@@ -69,7 +75,7 @@ export class Listeners {
       listener: name,
       host,
       port,
-      limits: { connectionsMax: maxConnections, connectionsPerIpMax: maxConnectionsPerIp },
+      counts: this.#counts,
       log: this.#logger,
       delivery: {
         type: 'descriptor',

@@ -28,7 +28,7 @@ export interface LogDirectoriesOptions {
 
 interface Entry {
   readonly directory: LogDirectory;
-  /** By partition directory name: the latest that any thread reported. */
+  /** By partition directory name: the latest that any thread reported, or else what was there at the start. */
   readonly checkpoints: Map<string, PartitionCheckpoint>;
   isWriting: boolean;
   isChanged: boolean;
@@ -69,7 +69,7 @@ export class LogDirectories {
     this.clusterId = directories[0]!.meta.clusterId;
     this.#entries = directories.map((directory) => ({
       directory,
-      checkpoints: new Map(),
+      checkpoints: checkpointsOf(directory),
       isWriting: false,
       isChanged: false,
       whenWritten: [],
@@ -111,10 +111,13 @@ export class LogDirectories {
    * created later does not inherit their records. Call after the metadata's replay, before any log is opened.
    */
   tidy(image: MetadataImage): void {
-    for (const { directory } of this.#entries) {
+    for (const { directory, checkpoints } of this.#entries) {
       for (const name of directory.deleted) this.#removeDeleted(directory, name);
-      for (const name of directory.partitions.keys())
-        if (isStray(directory, name, image)) this.#setAside(directory, name);
+      for (const name of directory.partitions.keys()) {
+        if (!isStray(directory, name, image)) continue;
+        this.#setAside(directory, name);
+        checkpoints.delete(name);
+      }
     }
   }
 
@@ -204,6 +207,16 @@ export class LogDirectories {
       'a partition directory belongs to no topic and was set aside; remove it when its records are not needed',
     );
   }
+}
+
+/** A partition that is opened late, because its disk was full, must not lose its line until then. */
+function checkpointsOf({ partitions }: LogDirectory): Map<string, PartitionCheckpoint> {
+  const checkpoints = new Map<string, PartitionCheckpoint>();
+  for (const [name, marks] of partitions) {
+    const parsed = parsePartitionDirectory(name);
+    if (parsed !== null) checkpoints.set(name, { ...parsed, ...marks });
+  }
+  return checkpoints;
 }
 
 function isStray(directory: LogDirectory, name: string, image: MetadataImage): boolean {

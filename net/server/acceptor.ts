@@ -8,14 +8,8 @@
  */
 import { createServer, type Server, type Socket } from 'node:net';
 import type { ConnectionOrigin } from './connection.ts';
+import type { ConnectionCounts } from './connection_counts.ts';
 import { LimitedLog, type ServerLog } from './server_log.ts';
-
-export interface AcceptorLimits {
-  /** `max.connections` of this listener. */
-  readonly connectionsMax: number;
-  /** `max.connections.per.ip`. */
-  readonly connectionsPerIpMax: number;
-}
 
 /** Where connections go. `closed(id)` must be called for each one once it is gone. */
 export type Delivery =
@@ -34,7 +28,8 @@ export interface AcceptorOptions {
   readonly host: string;
   /** 0 lets the kernel choose. */
   readonly port: number;
-  readonly limits: AcceptorLimits;
+  /** Of the whole broker: all its acceptors have the same. */
+  readonly counts: ConnectionCounts;
   readonly log: ServerLog;
   readonly delivery: Delivery;
   /** Several threads listen on one port (SO_REUSEPORT); with `delivery` by socket. */
@@ -50,10 +45,6 @@ export class Acceptor {
   readonly #options: AcceptorOptions;
   readonly #server: Server;
   readonly #log: LimitedLog;
-  /** Address by connection id, of all that are open. */
-  readonly #open = new Map<number, string>();
-  /** Invariant: for each address the number of its entries in `#open`; no zeros. */
-  readonly #openByAddress = new Map<string, number>();
   #port = 0;
   refusedTotal = 0;
 
@@ -78,18 +69,14 @@ export class Acceptor {
     return this.#port;
   }
 
+  /** Of all acceptors. */
   get openCount(): number {
-    return this.#open.size;
+    return this.#options.counts.open;
   }
 
   /** A connection that was delivered has gone. */
   closed(id: number): void {
-    const address = this.#open.get(id);
-    if (address === undefined) return;
-    this.#open.delete(id);
-    const left = (this.#openByAddress.get(address) ?? 1) - 1;
-    if (left > 0) this.#openByAddress.set(address, left);
-    else this.#openByAddress.delete(address);
+    this.#options.counts.remove(id);
   }
 
   /** Stops listening. Connections that were delivered are none of its business. */
@@ -131,13 +118,13 @@ export class Acceptor {
       remotePort: socket.remotePort ?? 0,
     };
     nextConnectionId += 1;
-    if (this.#refusal(address) !== null) {
-      this.#refuse(socket, address);
+    const { counts, delivery } = this.#options;
+    const refusal = counts.refusal(address);
+    if (refusal !== null) {
+      this.#refuse(socket, address, refusal);
       return;
     }
-    this.#open.set(origin.id, address);
-    this.#openByAddress.set(address, (this.#openByAddress.get(address) ?? 0) + 1);
-    const { delivery } = this.#options;
+    counts.add(origin.id, address);
     if (delivery.type === 'socket') {
       delivery.deliver(socket, origin);
       return;
@@ -156,24 +143,17 @@ export class Acceptor {
     );
   }
 
-  /** Why a connection from this address is refused, or null. */
-  #refusal(address: string): string | null {
-    const { connectionsMax, connectionsPerIpMax } = this.#options.limits;
-    if (this.#open.size >= connectionsMax) return `max.connections is ${connectionsMax}`;
-    if ((this.#openByAddress.get(address) ?? 0) < connectionsPerIpMax) return null;
-    return `max.connections.per.ip is ${connectionsPerIpMax}`;
-  }
-
-  #refuse(socket: Socket, address: string): void {
+  #refuse(socket: Socket, address: string, refusal: string): void {
     this.refusedTotal += 1;
+    const { listener, counts } = this.#options;
     const fields = {
-      listener: this.#options.listener,
+      listener,
       remote: `${address}:${socket.remotePort}`,
-      open: this.#open.size,
-      openFromAddress: this.#openByAddress.get(address) ?? 0,
+      open: counts.open,
+      openFromAddress: counts.openFrom(address),
     };
     socket.destroy();
-    this.#log.warn('refused', fields, `connection refused: ${this.#refusal(address)}`);
+    this.#log.warn('refused', fields, `connection refused: ${refusal}`);
   }
 }
 

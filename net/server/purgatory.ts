@@ -30,6 +30,9 @@ const monotonicClock: PurgatoryClock = {
   clearTimer: (timer) => clearTimeout(timer as NodeJS.Timeout),
 };
 
+/** The longest that a timer of Node can wait; a longer delay would count as none. */
+const timerMsMax = 0x7fffffff;
+
 /** The handle of a parked request, for `cancel`. */
 export interface Parked<Key> extends Deadlined {
   readonly request: Parkable;
@@ -122,7 +125,8 @@ export class Purgatory<Key> {
     if (this.#timer !== null && this.#timerAtMs <= first.deadlineMs) return;
     this.#disarmTimer();
     this.#timerAtMs = first.deadlineMs;
-    const delayMs = Math.max(0, Math.ceil(first.deadlineMs - this.#clock.nowMs()));
+    const leftMs = Math.ceil(first.deadlineMs - this.#clock.nowMs());
+    const delayMs = Math.min(timerMsMax, Math.max(0, leftMs));
     this.#timer = this.#clock.setTimer(() => this.#onTimer(), delayMs);
   }
 

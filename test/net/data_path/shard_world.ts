@@ -80,7 +80,7 @@ export interface WorldOptions {
   readonly seed?: number;
 }
 
-function configOf(settings: readonly string[] = []): BrokerConfig {
+export function configOf(settings: readonly string[] = []): BrokerConfig {
   const { config, errors } = loadBrokerConfig({
     sets: settings,
     surroundings: { cwd: '/', hostname: 'localhost', memoryBytes: 1 << 30 },

@@ -110,10 +110,7 @@ test('trap 3: features with minimum version 0 from v4 on only, finalized ones wi
     ask(world, version).supportedFeatures.map(({ name }) => name);
   assert.deepEqual(supported(2), []);
   assert.deepEqual(supported(3), ['metadata.version']);
-  assert.deepEqual(
-    supported(4).toSorted((a, b) => a.localeCompare(b)),
-    ['kraft.version', 'metadata.version'],
-  );
+  assert.deepEqual(new Set(supported(4)), new Set(['kraft.version', 'metadata.version']));
   const { finalizedFeatures, finalizedFeaturesEpoch } = ask(world, 3);
   assert.deepEqual(
     finalizedFeatures.map(({ name, maxVersionLevel }) => [name, maxVersionLevel]),

@@ -3,6 +3,7 @@ import { readdirSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import { suite } from 'uvu';
 import { Acceptor, type AcceptorOptions } from '../../../net/server/acceptor.ts';
+import { ConnectionCounts } from '../../../net/server/connection_counts.ts';
 import { connectClient, eventually, exclusive, libc, request, TestLog } from './harness.ts';
 
 const test = suite('acceptor');
@@ -12,7 +13,7 @@ function options(log: TestLog, delivery: AcceptorOptions['delivery'], port = 0):
     listener: 'PLAINTEXT',
     host: '127.0.0.1',
     port,
-    limits: { connectionsMax: 1_000, connectionsPerIpMax: 1_000 },
+    counts: new ConnectionCounts({ connectionsMax: 1_000, connectionsPerIpMax: 1_000 }),
     log,
     delivery,
   };

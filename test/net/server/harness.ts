@@ -3,6 +3,7 @@
 import { createRequire } from 'node:module';
 import { createConnection, type Socket } from 'node:net';
 import { Acceptor } from '../../../net/server/acceptor.ts';
+import { ConnectionCounts } from '../../../net/server/connection_counts.ts';
 import { ConnectionHost, type HostLimits } from '../../../net/server/connection_host.ts';
 import { Registry } from '../../../net/server/registry.ts';
 import type { RequestContext } from '../../../net/server/request_context.ts';
@@ -109,10 +110,10 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
     host: '127.0.0.1',
     port: 0,
     log,
-    limits: {
+    counts: new ConnectionCounts({
       connectionsMax: options.connectionsMax ?? 10_000,
       connectionsPerIpMax: options.connectionsPerIpMax ?? 10_000,
-    },
+    }),
     delivery:
       options.bySocket === true
         ? { type: 'socket', deliver: (socket, origin) => void host.adoptSocket(socket, origin) }
@@ -142,7 +143,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
 }
 
 /** A client that keeps what it gets, cut into frames. */
-class TestClient {
+export class TestClient {
   readonly socket: Socket;
   /** Whole frames received, without their sizes. */
   readonly frames: Buffer[] = [];

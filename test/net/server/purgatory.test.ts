@@ -163,4 +163,19 @@ test('the heap gives the earliest, whatever was taken out of its middle', () => 
   }
 });
 
+test('the longest wait there is in a request fits a timer, rounding and all', () => {
+  const clock = new FakeClock();
+  const setTimer = clock.setTimer.bind(clock);
+  clock.setTimer = (callback, delayMs) => {
+    assert(delayMs <= 0x7fffffff, `${delayMs} ms`);
+    return setTimer(callback, delayMs);
+  };
+  const log: string[] = [];
+  // Here the sum and the difference round up.
+  clock.ms = 4_852_383.119_509_471;
+  new Purgatory<string>(clock).park(parkable('a', log), ['k'], 0x7fffffff);
+  clock.advanceTo(clock.ms + 1);
+  assert.deepEqual(log, []);
+});
+
 test.run();

@@ -3,6 +3,7 @@ import { suite } from 'uvu';
 import { decodeResponse, encodeRequestFrame } from '../../../net/protocol/frame.ts';
 import { Reader } from '../../../net/protocol/reader.ts';
 import { Acceptor } from '../../../net/server/acceptor.ts';
+import { ConnectionCounts } from '../../../net/server/connection_counts.ts';
 import { ConnectionHost } from '../../../net/server/connection_host.ts';
 import { Registry, rpc } from '../../../net/server/registry.ts';
 import type { RequestContext } from '../../../net/server/request_context.ts';
@@ -115,7 +116,7 @@ async function serve(
     host: '127.0.0.1',
     port: 0,
     log,
-    limits: { connectionsMax: 10, connectionsPerIpMax: 10 },
+    counts: new ConnectionCounts({ connectionsMax: 10, connectionsPerIpMax: 10 }),
     delivery: {
       type: 'descriptor',
       dup: libc.dup,

@@ -70,9 +70,9 @@ async function killLoop(broker: BrokerProcess, { random }: ScenarioRun): Promise
     for (let round = 1; round <= rounds; round += 1) {
       const kind = kindOf(round, random);
       counts.set(kind, (counts.get(kind) ?? 0) + 1);
-      await sleep(50 + random(800));
+      await sleep(50 + random(600));
       const churned = churn.run();
-      await sleep(random(100));
+      await sleep(random(350));
       await killOnce(broker, kind, random);
       await churned;
       for (const load of loads) load.assertHealthy();

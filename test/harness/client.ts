@@ -355,3 +355,8 @@ const utf8 = new TextEncoder();
 export function record(value: string, timestamp: bigint = BigInt(Date.now())): RecordInput {
   return { value: utf8.encode(value), timestamp };
 }
+
+/** What `record` made a value of. */
+export function textOf(value: Uint8Array | null | undefined): string {
+  return Buffer.from(value ?? []).toString();
+}

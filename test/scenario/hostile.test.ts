@@ -13,7 +13,7 @@ import { errorName } from '../../net/protocol/errors.ts';
 import type { ApiName } from '../../net/protocol/messages.gen.ts';
 import { mutate, randomFrom } from '../fuzz/mutate.ts';
 import { BrokerProcess } from '../harness/broker_process.ts';
-import { Client, record } from '../harness/client.ts';
+import { Client, record, textOf } from '../harness/client.ts';
 import { Connection } from '../harness/connection.ts';
 import {
   badNumbers,
@@ -95,7 +95,7 @@ class Neighbour {
         timeoutMs: 60_000,
       });
       const [read] = await client.readAll('t', 0, offset);
-      assert.equal(Buffer.from(read?.value ?? []).toString(), `turn ${this.turns}`);
+      assert.equal(textOf(read?.value), `turn ${this.turns}`);
       this.longestMs = Math.max(this.longestMs, performance.now() - startedMs);
       this.turns += 1;
       await sleep(5);

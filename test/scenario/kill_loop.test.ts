@@ -2,7 +2,7 @@
  * kill -9, again and again: under load, during start-up and recovery, during a clean stop. Idempotent producers with
  * several batches in flight go on over every restart with the same producer ids and sequence numbers. In the end
  * every acknowledged record is where the acknowledgement said, in order and once, and what a consumer has seen is
- * still there (I1, I3, I4 and I6 of one broker; fault 1).
+ * still there (I1, I3, I4 and I6 of one broker; fault 1). The same for topics that are created and deleted meanwhile.
  *
  *   node test/scenario/kill_loop.test.ts [--rounds 200] [--seed N]
  */
@@ -16,6 +16,7 @@ import { assertNoViolations, History, idOf, type Observed } from '../harness/his
 import { Load, laneName, type Target } from '../harness/load.ts';
 import { runScenario, type ScenarioRun, scenarioOptions } from '../harness/scenario_options.ts';
 import { TailReader } from '../harness/tail_reader.ts';
+import { TopicChurn } from '../harness/topic_churn.ts';
 
 const options = scenarioOptions();
 const rounds = options.rounds ?? 20;
@@ -63,16 +64,21 @@ async function killLoop(broker: BrokerProcess, { random }: ScenarioRun): Promise
   const history = new History();
   const loads = startLoads(broker, history, random);
   const reader = new TailReader(() => broker, targets, history);
+  const churn = new TopicChurn(() => broker);
   const counts = new Map<Kind, number>();
   try {
     for (let round = 1; round <= rounds; round += 1) {
       const kind = kindOf(round, random);
       counts.set(kind, (counts.get(kind) ?? 0) + 1);
-      await sleep(50 + random(900));
+      await sleep(50 + random(600));
+      const churned = churn.run();
+      await sleep(random(350));
       await killOnce(broker, kind, random);
+      await churned;
       for (const load of loads) load.assertHealthy();
       reader.assertHealthy();
-      if (round % roundsPerCheck === 0 && round < rounds) await checkAll(broker, loads, history);
+      if (round % roundsPerCheck === 0) await checkAll(broker, loads, history);
+      await churn.check();
     }
     await checkAll(broker, loads, history);
   } finally {
@@ -83,7 +89,7 @@ async function killLoop(broker: BrokerProcess, { random }: ScenarioRun): Promise
   await broker.restart();
   await compare(broker, history);
   await broker.stop();
-  report(history, loads, reader, counts);
+  report(history, loads, reader, churn, counts);
 }
 
 function startLoads(broker: BrokerProcess, history: History, random: Random): Load[] {
@@ -164,12 +170,13 @@ function report(
   history: History,
   loads: readonly Load[],
   reader: TailReader,
+  churn: TopicChurn,
   counts: ReadonlyMap<Kind, number>,
 ): void {
   const resent = loads.reduce((sum, load) => sum + load.resent, 0);
   const kills = [...counts].map(([kind, count]) => `${count} ${kind}`).join(', ');
   console.log(
-    `${rounds} rounds (${kills}): ${history.count('acked')} records acknowledged, ${reader.records} seen at the tail, ${resent} batches sent again`,
+    `${rounds} rounds (${kills}): ${history.count('acked')} records acknowledged, ${reader.records} seen at the tail, ${resent} batches sent again, ${churn.counts}`,
   );
   assert.equal(history.count('unknown'), 0);
   assert(history.count('acked') > 50 * rounds, 'too few records went through');

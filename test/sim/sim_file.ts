@@ -56,7 +56,14 @@ export class SimFile {
 
   change(change: FileChange): void {
     this.cache.apply(change);
-    this.pending.push(change);
+    if (change.type === 'truncate') {
+      this.pending.push(change);
+      return;
+    }
+    // What is dirty is the page: all of it goes to the device, and with it what a failed flush had left behind there.
+    const start = change.position - (change.position % pageBytes);
+    const bytes = this.cache.slice(start, change.position + change.bytes.length);
+    this.pending.push({ type: 'write', position: start, bytes });
   }
 
   /** A flush that began when there were `count` changes has ended well. */
@@ -66,12 +73,18 @@ export class SimFile {
     this.pending = this.pending.filter((change) => !covered.has(change));
   }
 
-  /** A flush has failed: part of it may be on the device, and the pages are clean all the same. */
+  /**
+   * A flush has failed: part of what it covered may be on the device, and the pages are clean all the same. The size is
+   * the inode's, which stays dirty: a truncation is either on the device, or waits for the next flush.
+   */
   loseChanges(changes: readonly FileChange[], random: SeededRandom): void {
     const covered = new Set(changes);
+    const isPartly = random.chance(0.6);
     const lost = this.pending.filter((change) => covered.has(change));
-    applySome(this.durable, lost, random);
-    this.pending = this.pending.filter((change) => !covered.has(change));
+    if (isPartly) applySome(this.durable, lost, random, 1);
+    this.pending = this.pending.filter(
+      (change) => !covered.has(change) || (change.type === 'truncate' && !isPartly),
+    );
   }
 
   /** Clean pages from `position` on are read from the device again. The size, which is the inode's, stays. */
@@ -87,7 +100,7 @@ export class SimFile {
   /** What a power cut would leave: of the changes not known to be on the device, some are, in whole or in part. */
   afterCrash(random: SeededRandom): GrowingBytes {
     const bytes = this.durable.copy();
-    applySome(bytes, this.pending, random);
+    applySome(bytes, this.pending, random, 0.5);
     return bytes;
   }
 
@@ -101,7 +114,7 @@ export class SimFile {
 type Write = Extract<FileChange, { type: 'write' }>;
 
 /**
- * What of `changes` the device may have got. The device gets sectors or pages, each as the cache had it at some time:
+ * What of `changes` the device may have got; truncations with probability `truncates`. The device gets sectors or pages, each as the cache had it at some time:
  * with the first few of the writes that touch it, in any combination with the others. A truncation is a change of
  * metadata that later writes build on: without it they are not there either.
  */
@@ -109,6 +122,7 @@ function applySome(
   target: GrowingBytes,
   changes: readonly FileChange[],
   random: SeededRandom,
+  truncates: number,
 ): void {
   let writes: Write[] = [];
   for (const change of changes) {
@@ -118,7 +132,7 @@ function applySome(
     }
     applySomeWrites(target, writes, random);
     writes = [];
-    if (change.size < target.size && random.chance(0.5)) return;
+    if (change.size < target.size && !random.chance(truncates)) return;
     target.apply(change);
   }
   applySomeWrites(target, writes, random);

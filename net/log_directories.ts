@@ -48,19 +48,17 @@ export class LogDirectories {
     // The metadata's directory first: a new one beside it joins its cluster.
     const paths = [...new Set([config.metadataLogDir, ...config.logDirs])];
     const directories: LogDirectory[] = [];
-    for (const path of paths) {
-      const clusterId = directories[0]?.meta.clusterId ?? null;
-      const directory = LogDirectory.open({
-        disk,
-        random,
-        bootId,
-        path,
-        nodeId: config.nodeId,
-        clusterId,
-      });
-      for (const warning of directory.warnings) logger.warn(warning);
-      directories.push(directory);
+    try {
+      for (const path of paths) {
+        const clusterId = directories[0]?.meta.clusterId ?? null;
+        const { nodeId } = config;
+        directories.push(LogDirectory.open({ disk, random, bootId, path, nodeId, clusterId }));
+      }
+    } catch (error) {
+      for (const directory of directories) directory.close();
+      throw error;
     }
+    for (const { warnings } of directories) for (const warning of warnings) logger.warn(warning);
     return new LogDirectories(options, directories);
   }
 

@@ -7,7 +7,7 @@
  */
 import { ErrorCode } from '../engine/error_code.gen.ts';
 import { type FlushEvents, FlushGroup, flushEachMaxDefault } from '../engine/log/flush_group.ts';
-import { partitionDirectoryName } from '../engine/log/partition_directory.ts';
+import { parentOf, partitionDirectoryName } from '../engine/log/partition_directory.ts';
 import { PartitionLog } from '../engine/log/partition_log.ts';
 import { SegmentCache } from '../engine/log/segment_cache.ts';
 import { type Clock, type Disk, DiskError, type Random } from '../engine/ports.ts';
@@ -65,7 +65,7 @@ export class ShardPartitions {
     this.#dirs = options.logDirs.map((dir) => this.#makeDir(dir));
   }
 
-  /** Acts on a metadata delta that has been applied to the image. @throws DiskError when a log cannot be opened */
+  /** Acts on a metadata delta that has been applied to the image. */
   apply(changes: MetadataChanges): void {
     for (const { topic, partition } of changes.deletedPartitions)
       this.#drop(topic.id, partition.partitionId);
@@ -147,10 +147,16 @@ export class ShardPartitions {
 
   #open(reference: PartitionReference): void {
     const { topic, partition } = reference;
+    const dir = this.#place(topic.name, partition.partitionId);
     try {
-      this.#add(reference, this.#place(topic.name, partition.partitionId));
+      this.#add(reference, dir);
     } catch (error) {
-      if (!(error instanceof DiskError && error.isPassing)) throw error;
+      if (!(error instanceof DiskError)) throw error;
+      // The other directories are not to suffer from it; the last one's end is the shard's.
+      if (!error.isPassing) {
+        dir.group.takeOffline(error);
+        return;
+      }
       this.#unopened.push(reference);
       const name = partitionDirectoryName(topic.name, partition.partitionId);
       this.#options.logger.logLimited(
@@ -223,13 +229,20 @@ export class ShardPartitions {
     const leader = this.table.remove(topicId, partition);
     if (leader === undefined) return;
     const { log } = leader;
-    const dir = this.#dirs.find(({ path }) => log.dir.startsWith(`${path}/`))!;
+    const dir = this.#dirs.find(({ path }) => isIn(log, path))!;
     leader.refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
     this.#leaders.delete(log);
     dir.group.forget(log);
     dir.logs -= 1;
-    const renamed = log.delete();
-    this.#options.onDeleted({ path: dir.path, topic: leader.topic, partition, renamed });
+    try {
+      const renamed = log.delete();
+      this.#options.onDeleted({ path: dir.path, topic: leader.topic, partition, renamed });
+    } catch (error) {
+      // Its directory keeps its name, and the next start sets it aside.
+      if (!(error instanceof DiskError)) throw error;
+      log.closeFiles();
+      dir.group.takeOffline(error);
+    }
   }
 
   #updateConfig(topic: string): void {
@@ -255,7 +268,7 @@ export class ShardPartitions {
       'log directory is offline: a write or flush failed. Check the disk, then restart',
     );
     for (const [log, leader] of this.#leaders)
-      if (log.dir.startsWith(`${path}/`)) leader.refuse(ErrorCode.KAFKA_STORAGE_ERROR);
+      if (isIn(log, path)) leader.refuse(ErrorCode.KAFKA_STORAGE_ERROR);
     this.#options.onDirFailed(path);
     if (this.#dirs.every(({ group }) => group.failure !== null))
       this.#options.onAllFailed(
@@ -276,7 +289,7 @@ export class ShardPartitions {
   #marks(dir: LogDir): LogDirCheckpoint {
     const partitions = [];
     for (const [log, leader] of this.#leaders) {
-      if (!log.dir.startsWith(`${dir.path}/`)) continue;
+      if (!isIn(log, dir.path)) continue;
       partitions.push({
         topic: log.topic,
         partition: log.partition,
@@ -310,4 +323,9 @@ export class ShardPartitions {
         'damaged records were set aside in a file of their own',
       );
   }
+}
+
+/** One log directory may lie in another one. */
+function isIn(log: PartitionLog, logDir: string): boolean {
+  return parentOf(log.dir) === logDir;
 }

@@ -96,6 +96,11 @@ export class FlushGroup {
     this.#logs.delete(log);
   }
 
+  /** The owner has found the directory broken in another way: from now on as after a failed flush. */
+  takeOffline(error: DiskError): void {
+    this.#fail(error);
+  }
+
   /** After an append: the log is written at the end of the turn and flushed as soon as may be. */
   markDirty(log: PartitionLog): void {
     if (log.isQueued || this.#failure !== null) return;

@@ -107,7 +107,8 @@ test('all directories are of one cluster and have ids of their own', () => {
 test('a second broker on any of the directories is told who is there', () => {
   const bench = new Bench();
   bench.open();
-  assert.throws(() => bench.open('/data/b,/data/c'), /\/data\/b is in use/);
+  assert.throws(() => bench.open('/data/c,/data/b'), /\/data\/b is in use/);
+  assert.equal(bench.open('/data/c').directoryIds.length, 1, 'and leaves nothing locked');
 });
 
 test('what threads report is on the disk after `written`, and comes back with the next start', async () => {

@@ -342,4 +342,57 @@ test('os: flush.ms flushes in the end, without anybody waiting for it', async ()
   assert.equal(world.leader('t').log.flushedOffset, 1);
 });
 
+test('a directory inside of another one: each has its own partitions', async () => {
+  const world = await newWorld({ logDirs: ['/data/a', '/data/a/inner'], topics: [['t', 2]] });
+  const places = [0, 1].map((partition) => world.leader('t', partition).log.dir);
+  assert.deepEqual(places, ['/data/a/t-0', '/data/a/inner/t-1']);
+  append(world, 't', 0);
+  world.endTurn();
+  world.disk.failingFlushes = 1;
+  world.settle();
+  assert.deepEqual(world.failedDirs, ['/data/a']);
+  const code = append(world, 't', 1, -1);
+  world.settle();
+  assert.equal(code(), ErrorCode.NONE, 'the inner one has not failed');
+  await world.deleteTopic('t');
+  world.settle();
+  assert.equal(world.deleted.at(-1)?.path, '/data/a/inner');
+});
+
+test('a partition that cannot be opened takes its directory offline, and no other', async () => {
+  const world = await newWorld({ logDirs: twoDirs, topics: [['t', 1]] });
+  const { disk } = world;
+  const mkdir = disk.mkdir.bind(disk);
+  disk.mkdir = (path) => {
+    if (path.startsWith('/data/b/')) throw new DiskError('EIO', 'injected');
+    return mkdir(path);
+  };
+  await world.createTopic('new');
+  assert.deepEqual([world.failedDirs, world.allFailed], [['/data/b'], []]);
+  const code = append(world, 't', 0, -1);
+  await world.createTopic('next');
+  assert.equal(dirOf(world, 'next'), '/data/a');
+  world.settle();
+  assert.equal(code(), ErrorCode.NONE);
+});
+
+test('a directory that cannot be renamed at a deletion goes offline, and the topic is gone all the same', async () => {
+  const world = await newWorld({ logDirs: twoDirs, topics: [['t', 2]] });
+  const { disk } = world;
+  const openFiles = disk.openFiles;
+  const rename = disk.rename.bind(disk);
+  disk.rename = (from, to) => {
+    if (from === '/data/b/t-1') throw new DiskError('EIO', 'injected');
+    rename(from, to);
+  };
+  await world.deleteTopic('t');
+  assert.deepEqual([world.failedDirs, world.allFailed], [['/data/b'], []]);
+  assert.equal(world.partitions.table.size, 0);
+  assert.deepEqual(
+    world.deleted.map(({ partition }) => partition),
+    [0],
+  );
+  assert(disk.openFiles < openFiles);
+});
+
 test.run();

@@ -75,10 +75,10 @@ test('kafka-get-offsets and kafka-broker-api-versions read what they need', asyn
   const { peer } = client();
   await peer.create('counted', 1);
   const record = { key: '6b', value: '76', headers: [], timestamp: 0 };
-  await peer.produce('counted', 0, { codec: 'lz4', acks: 'all', idempotent: true }, [
-    record,
-    record,
-  ]);
+  const mode = { codec: 'lz4', acks: 'all', idempotent: true } as const;
+  // Two runs, so that the second record is later for sure.
+  await peer.produce('counted', 0, mode, [record]);
+  await peer.produce('counted', 0, mode, [record]);
   const offsets = 'org.apache.kafka.tools.GetOffsetShell';
   assert.equal(await run(offsets, ['--topic', 'counted']), 'counted:0:2\n');
   assert.equal(await run(offsets, ['--topic', 'counted', '--time', 'earliest']), 'counted:0:0\n');

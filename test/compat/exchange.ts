@@ -37,11 +37,11 @@ export async function produceAllModes(
 ): Promise<Sent[]> {
   const onePartition = peer.limits.onePartition === true;
   if (!onePartition) await creator.create(prefix, modes.length);
+  else for (const index of modes.keys()) await creator.create(`${prefix}-${index}`, 1);
   const sent: Sent[] = [];
   for (const [index, mode] of modes.entries()) {
     const topic = onePartition ? `${prefix}-${index}` : prefix;
     const partition = onePartition ? 0 : index;
-    if (onePartition) await creator.create(topic, 1);
     const records = dataset(index, peer.limits);
     const beforeMs = Date.now();
     await peer.produce(topic, partition, mode, records);

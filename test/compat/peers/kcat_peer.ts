@@ -97,10 +97,18 @@ class KcatPeer implements Peer {
     this.#bootstrap = bootstrap;
   }
 
-  /** kcat has no command for it: asking for a topic's metadata as a producer does creates it, if the broker lets it. */
+  /**
+   * kcat has no command for it: asking for a topic's metadata as a producer does creates it, if the broker lets it. The
+   * broker may answer before the topic is there, so it is asked until it is.
+   */
   async create(topic: string, partitions: number): Promise<void> {
     if (partitions !== 1) throw new Error('kcat creates topics with one partition only');
-    await kcat(['-L', '-b', this.#bootstrap, '-t', topic]);
+    const isThere = new RegExp(`topic "${topic}" with 1 partitions:\\n.*leader \\d`);
+    for (let attempt = 0; attempt < 100; attempt += 1) {
+      if (isThere.test(String(await kcat(['-L', '-b', this.#bootstrap, '-t', topic])))) return;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    throw new Error(`the broker did not create ${topic} in 10 s`);
   }
 
   async produce(

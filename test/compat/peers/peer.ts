@@ -28,12 +28,15 @@ export interface Mode {
   readonly idempotent: boolean;
 }
 
-/** Every codec with every promise that a producer can ask for: 20 modes. */
+/**
+ * Every codec with every promise that a producer can ask for: 20 modes. Those without an answer come last in each group:
+ * they would go unheard if the topic were not ready yet.
+ */
 export const modes: readonly Mode[] = codecs.flatMap((codec) => [
-  { codec, acks: '0' as const, idempotent: false },
-  { codec, acks: '1' as const, idempotent: false },
-  { codec, acks: 'all' as const, idempotent: false },
   { codec, acks: 'all' as const, idempotent: true },
+  { codec, acks: 'all' as const, idempotent: false },
+  { codec, acks: '1' as const, idempotent: false },
+  { codec, acks: '0' as const, idempotent: false },
 ]);
 
 export function modeName({ codec, acks, idempotent }: Mode): string {

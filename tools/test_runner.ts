@@ -6,7 +6,8 @@
  * one, and all of them passed; and if it leaves no process behind.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { readdirSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join, sep } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 
@@ -138,7 +139,8 @@ export function killAll(): void {
 
 /**
  * Runs one file with this process's own Node. The file leads a process group of its own, which is ended with it, so
- * that a broker started by a test cannot outlive it.
+ * that a broker started by a test cannot outlive it; and it has a folder for temporary files of its own, which goes with it
+ * unless it fails and left something there.
  */
 export async function runFile(
   root: string,
@@ -147,10 +149,12 @@ export async function runFile(
   env: NodeJS.ProcessEnv = process.env,
 ): Promise<FileResult> {
   const startedMs = performance.now();
+  const temporary = mkdtempSync(join(tmpdir(), 'millrace-test-'));
+  const cache = join(root, '.cache', 'compile');
   const child = spawn(process.execPath, [path], {
     cwd: root,
     detached: true,
-    env: { ...env, NODE_COMPILE_CACHE: join(root, '.cache', 'compile') },
+    env: { ...env, NODE_COMPILE_CACHE: cache, TMPDIR: temporary },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   running.add(child);
@@ -176,7 +180,17 @@ export async function runFile(
   running.delete(child);
   const output = Buffer.concat(chunks).toString('utf8');
   const durationMs = performance.now() - startedMs;
-  return judge(path, { code, signal, timedOut, leftBehind }, output, durationMs);
+  const result = judge(path, { code, signal, timedOut, leftBehind }, output, durationMs);
+  return clean(result, temporary);
+}
+
+/** Removes a file's temporary folder, or says where it is. */
+function clean(result: FileResult, temporary: string): FileResult {
+  if (result.problem === null || readdirSync(temporary).length === 0) {
+    rmSync(temporary, { recursive: true, force: true });
+    return result;
+  }
+  return { ...result, output: `${result.output.trimEnd()}\nits temporary files: ${temporary}\n` };
 }
 
 /** Runs files, at most `jobs` at once, and reports each as it ends. Results come back in the order of `paths`. */

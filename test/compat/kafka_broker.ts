@@ -6,11 +6,12 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Address, Command, Launcher, Settings } from '../harness/broker_process.ts';
 import { installJava } from './peers/install.ts';
 
-const heap = ['-Xmx512m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'];
+const machine = ['-Xmx512m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'];
 const logging = [
   '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn',
   '-Dorg.slf4j.simpleLogger.log.kafka.server=info',
@@ -31,7 +32,7 @@ export function kafkaLauncher(): Launcher {
         ...settings,
       });
       writeFileSync(properties, entries.map(([key, value]) => `${key}=${value}\n`).join(''));
-      const java = [...heap, ...logging, '-cp', classPath];
+      const java = [...machine, `-Djava.io.tmpdir=${tmpdir()}`, ...logging, '-cp', classPath];
       if (!existsSync(join(logs, 'meta.properties'))) {
         const format = ['format', '-t', 'MkU3OEVBNTcwNTJENDM2Qk', '-c', properties];
         execFileSync('java', [...java, 'kafka.tools.StorageTool', ...format], { stdio: 'pipe' });

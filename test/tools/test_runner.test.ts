@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { suite } from 'uvu';
@@ -127,6 +127,27 @@ function isGone(pid: number): boolean {
     return true;
   }
 }
+
+test('temporary files go with a file that passes, and stay for a look when it fails', async () => {
+  const write = (then: string): string => `
+    import { writeFileSync } from 'node:fs';
+    import { tmpdir } from 'node:os';
+    test('writes', () => {
+      writeFileSync(tmpdir() + '/left', 'x');
+      console.log('<' + tmpdir() + '>');
+      ${then}
+    });
+    test.run();`;
+  const folderOf = ({ output }: FileResult): string => /<(.*)>/.exec(output)?.[1] ?? '';
+  const passed = folderOf(await run(write('')));
+  assert.match(passed, /millrace-test-/);
+  assert(!existsSync(passed));
+  const result = await run(write(`throw new Error('on purpose');`));
+  const failed = folderOf(result);
+  assert.equal(readFileSync(join(failed, 'left'), 'utf8'), 'x');
+  assert(result.output.endsWith(`its temporary files: ${failed}\n`));
+  rmSync(failed, { recursive: true });
+});
 
 test('a test that prints a summary of its own does not change the count', async () => {
   const result = await run(`

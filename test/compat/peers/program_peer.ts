@@ -123,7 +123,8 @@ export async function startJava(): Promise<Program> {
   const { classPath } = await installJava();
   const options = ['-Xmx512m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'];
   const logging = '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn';
-  return new Program('java', [...options, logging, '-cp', classPath, 'Peer']);
+  const temporary = `-Djava.io.tmpdir=${tmpdir()}`;
+  return new Program('java', [...options, logging, temporary, '-cp', classPath, 'Peer']);
 }
 
 /** Apache Kafka's own client. */

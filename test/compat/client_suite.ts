@@ -2,31 +2,42 @@
 import assert from 'node:assert/strict';
 import { suite, type Test } from 'uvu';
 import type { BrokerProcess } from '../harness/broker_process.ts';
-import { assertSame } from './dataset.ts';
-import { type PeerName, peers, produceAllModes, startBroker, wantedOf } from './exchange.ts';
+import { asReadWith, assertSame, type Sent } from './dataset.ts';
+import {
+  type FurtherName,
+  furtherPeers,
+  type PeerName,
+  peers,
+  produceAllModes,
+  startBroker,
+  wantedOf,
+} from './exchange.ts';
 import type { Peer } from './peers/peer.ts';
 
 /** A running broker with one client; filled in before the first test. */
 export interface Client {
   readonly broker: BrokerProcess;
   readonly peer: Peer;
+  /** What the client has written in every mode, once its first test has passed. */
+  readonly sent: readonly Sent[];
 }
 
 /**
  * A suite with a broker and the client of that name, in which the client creates its topics, writes in every mode and
  * reads all of it back. The caller adds what is the client's own, and runs it.
  */
-export function clientSuite(name: PeerName): { test: Test; client: () => Client } {
+export function clientSuite(name: PeerName | FurtherName): { test: Test; client: () => Client } {
   const test = suite(name);
   let broker: BrokerProcess | null = null;
   let peer: Peer | null = null;
+  let sent: readonly Sent[] = [];
   const client = (): Client => {
     assert(broker !== null && peer !== null, 'the broker or the client did not start');
-    return { broker, peer };
+    return { broker, peer, sent };
   };
   test.before(async () => {
     broker = await startBroker();
-    peer = await peers[name](broker.bootstrap);
+    peer = await { ...peers, ...furtherPeers }[name](broker.bootstrap);
   });
   test.after(async () => {
     await peer?.close();
@@ -35,8 +46,10 @@ export function clientSuite(name: PeerName): { test: Test; client: () => Client 
   if (name !== 'kcat') {
     test('creates a topic, writes in every mode and reads it back', async () => {
       const own = client().peer;
-      const sent = await produceAllModes(own, 'own');
-      assertSame(sent, await own.consume(wantedOf(sent)), own.name);
+      const written = await produceAllModes(own, 'own');
+      const read = await own.consume(wantedOf(written));
+      assertSame(asReadWith(own.limits, written), read, own.name);
+      sent = written;
     });
     test('is told that a topic exists already', async () => {
       await client().peer.create('twice', 1);
@@ -48,7 +61,8 @@ export function clientSuite(name: PeerName): { test: Test; client: () => Client 
 
 /** Checks that a record above the broker's limit is refused with the error that the client knows, and that others go on. */
 export async function assertTooLargeIsRefused(peer: Peer, expected: RegExp): Promise<void> {
-  const mode = { codec: 'none', acks: 'all', idempotent: true } as const;
+  const idempotent = peer.limits.notIdempotent !== true;
+  const mode = { codec: 'none', acks: 'all', idempotent } as const;
   const recordOf = (value: string): Parameters<Peer['produce']>[3] => [
     { key: null, value, headers: [], timestamp: Date.now() },
   ];

@@ -1,6 +1,6 @@
 /** The records that the clients exchange, and the comparison of what was read with what was sent. */
 import assert from 'node:assert/strict';
-import type { Limits, PeerRecord, ReadRecord } from './peers/peer.ts';
+import type { Hex, Limits, PeerRecord, ReadRecord } from './peers/peer.ts';
 
 /** Small deterministic generator of bytes (splitmix32), so that a failure repeats. */
 function randomBytes(seed: number, length: number): Buffer {
@@ -63,10 +63,15 @@ function headersAt(index: number, binary: boolean): PeerRecord['headers'] {
 export function dataset(seed: number, limits: Limits): PeerRecord[] {
   const binary = limits.textOnly !== true;
   const baseMs = Date.UTC(2026, 0, 1) + seed * 60_000;
-  const records = contents(seed, binary).map(([key, value], index) => ({
+  const possible = contents(seed, binary).filter(
+    ([key, value]) => limits.noNullRecords !== true || key !== null || value !== null,
+  );
+  const records = possible.map(([key, value], index) => ({
     key,
     value,
-    headers: headersAt(index, binary),
+    headers: headersAt(index, binary).filter(
+      ([, content]) => limits.noNullHeaders !== true || content !== null,
+    ),
     timestamp: baseMs + (index === 4 ? -1 : index * 7),
   }));
   if (limits.headersPerRun !== true) return records;
@@ -102,6 +107,21 @@ export interface Sent {
   readonly what: string;
   /** When the producer stamped the records itself: the times, in milliseconds, between which it did. */
   readonly stampedBetween: readonly [number, number] | null;
+}
+
+/** What was sent, as a reader with those limits shows it. */
+export function asReadWith({ readsEmptyAsNull }: Limits, sent: readonly Sent[]): readonly Sent[] {
+  if (readsEmptyAsNull !== true) return sent;
+  const blur = (hex: Hex): Hex => (hex === '' ? null : hex);
+  return sent.map((one) => ({
+    ...one,
+    records: one.records.map(({ key, value, headers, timestamp }) => ({
+      key: blur(key),
+      value: blur(value),
+      headers: headers.map(([name, content]) => [name, blur(content)] as const),
+      timestamp,
+    })),
+  }));
 }
 
 /** Checks that `read` is exactly what was sent: bytes, keys, headers, timestamps, order, offsets from 0 without a gap. */

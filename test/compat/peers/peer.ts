@@ -46,7 +46,7 @@ export function modeName({ codec, acks, idempotent }: Mode): string {
 /** What a consumer is to read: so many records of a partition, from its beginning. */
 export type Wanted = readonly [topic: string, partition: number, count: number];
 
-/** What a client's producer cannot do; the data set keeps to it. */
+/** What a client cannot do; the data set keeps to it. */
 export interface Limits {
   /** Records get the time of sending, not one of ours. */
   readonly stampsItself?: true;
@@ -56,6 +56,14 @@ export interface Limits {
   readonly headersPerRun?: true;
   /** The client chooses the partition: a topic must have just one. */
   readonly onePartition?: true;
+  /** There is no idempotent producer. */
+  readonly notIdempotent?: true;
+  /** The value of a header cannot be null. */
+  readonly noNullHeaders?: true;
+  /** Key and value cannot both be null. */
+  readonly noNullRecords?: true;
+  /** Its consumer shows empty keys, values and headers as null. */
+  readonly readsEmptyAsNull?: true;
 }
 
 export interface Peer {

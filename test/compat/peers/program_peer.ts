@@ -4,7 +4,15 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { installFranz, installJava, installPython } from './install.ts';
+import {
+  installFranz,
+  installGo,
+  installJava,
+  installNode,
+  installOldJava,
+  installPurePython,
+  installPython,
+} from './install.ts';
 import {
   CONSUME_TIMEOUT_MS,
   type Limits,
@@ -74,12 +82,13 @@ function writeRecords(path: string, records: readonly PeerRecord[]): void {
 /** A client whose program knows all three commands. */
 class ProgramPeer implements Peer {
   readonly name: string;
-  readonly limits: Limits = {};
+  readonly limits: Limits;
   readonly #program: Program;
   readonly #bootstrap: string;
 
-  constructor(name: string, program: Program, bootstrap: string) {
+  constructor(name: string, program: Program, bootstrap: string, limits: Limits = {}) {
     this.name = name;
+    this.limits = limits;
     this.#program = program;
     this.#bootstrap = bootstrap;
   }
@@ -118,13 +127,18 @@ class ProgramPeer implements Peer {
   }
 }
 
+const javaOptions = [
+  '-Xmx512m',
+  '-XX:+UseSerialGC',
+  '-XX:TieredStopAtLevel=1',
+  '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn',
+  `-Djava.io.tmpdir=${tmpdir()}`,
+];
+
 /** Starts the Java program: a heap that is enough, and a compiler that does not compete with the broker. */
 export async function startJava(): Promise<Program> {
   const { classPath } = await installJava();
-  const options = ['-Xmx512m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'];
-  const logging = '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn';
-  const temporary = `-Djava.io.tmpdir=${tmpdir()}`;
-  return new Program('java', [...options, logging, temporary, '-cp', classPath, 'Peer']);
+  return new Program('java', [...javaOptions, '-cp', classPath, 'Peer']);
 }
 
 /** Apache Kafka's own client. */
@@ -142,4 +156,41 @@ export async function franzPeer(bootstrap: string): Promise<Peer> {
 export async function pythonPeer(bootstrap: string): Promise<Peer> {
   const { python, program } = await installPython();
   return new ProgramPeer('python', new Program(python, [program]), bootstrap);
+}
+
+/** Kafka's client of 2018, the oldest that Kafka 4 still serves. */
+export async function oldJavaPeer(bootstrap: string): Promise<Peer> {
+  const { classPath } = await installOldJava();
+  const program = new Program('java', [...javaOptions, '-cp', classPath, 'OldPeer']);
+  return new ProgramPeer('java 2.1', program, bootstrap);
+}
+
+/** A client of clients/go. */
+export async function goPeer(
+  name: Parameters<typeof installGo>[0],
+  bootstrap: string,
+  limits: Limits = {},
+): Promise<Peer> {
+  const { program } = await installGo(name);
+  return new ProgramPeer(name, new Program(program, []), bootstrap, limits);
+}
+
+/** A client of clients/node. */
+export async function nodePeer(
+  name: Parameters<typeof installNode>[0],
+  bootstrap: string,
+  limits: Limits = {},
+): Promise<Peer> {
+  const { program } = await installNode(name);
+  return new ProgramPeer(name, new Program(process.execPath, [program]), bootstrap, limits);
+}
+
+/** A client of clients/python_pure. */
+export async function purePythonPeer(
+  name: Parameters<typeof installPurePython>[0],
+  bootstrap: string,
+  limits: Limits = {},
+): Promise<Peer> {
+  const { python, program } = await installPurePython(name);
+  return new ProgramPeer(name, new Program(python, [program]), bootstrap, limits);
 }

@@ -1,0 +1,128 @@
+/**
+ * KafkaJS behind the command contract of ../README.md, with the codecs that its users plug in. Its consumer takes no
+ * partitions by assignment, only what a group gives it, so this one asks KafkaJS's own cluster and broker objects, as
+ * its consumer does.
+ */
+import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
+import kafkajs from 'kafkajs';
+import snappy from 'kafkajs-snappy';
+import { compressFrameSync, decompressFrameSync } from 'lz4-napi';
+import { serve } from './contract.js';
+
+const { CompressionCodecs, CompressionTypes, Kafka, logLevel } = kafkajs;
+CompressionCodecs[CompressionTypes.Snappy] = snappy;
+CompressionCodecs[CompressionTypes.LZ4] = () => ({
+  compress: async ({ buffer }) => compressFrameSync(buffer),
+  decompress: async (buffer) => decompressFrameSync(buffer),
+});
+CompressionCodecs[CompressionTypes.ZSTD] = () => ({
+  compress: async ({ buffer }) => zstdCompressSync(buffer),
+  decompress: async (buffer) => zstdDecompressSync(buffer),
+});
+
+const codecs = { none: 'None', gzip: 'GZIP', snappy: 'Snappy', lz4: 'LZ4', zstd: 'ZSTD' };
+const acksOf = { 0: 0, 1: 1, all: -1 };
+
+function connect(bootstrap) {
+  const logCreator = () => (entry) => process.stderr.write(`${JSON.stringify(entry)}\n`);
+  return new Kafka({ brokers: [bootstrap], logLevel: logLevel.ERROR, logCreator });
+}
+
+async function create(bootstrap, topic, numPartitions) {
+  const admin = connect(bootstrap).admin();
+  await admin.connect();
+  try {
+    const topics = [{ topic, numPartitions, replicationFactor: 1 }];
+    // KafkaJS hides this error, and only this one, behind false.
+    if (!(await admin.createTopics({ topics }))) throw new Error(`${topic} already exists`);
+  } finally {
+    await admin.disconnect();
+  }
+}
+
+/** Headers as KafkaJS takes them: an array for a name that comes several times. */
+function headersOf(pairs) {
+  const headers = {};
+  for (const [name, value] of pairs) {
+    headers[name] = name in headers ? [headers[name], value].flat() : value;
+  }
+  return headers;
+}
+
+async function produce(bootstrap, mode, records, stayOpen) {
+  const { topic, partition, codec, acks, idempotent } = mode;
+  // What a message says of its partition is for the partitioner to read.
+  const createPartitioner = () => (choice) => choice.message.partition;
+  const producer = connect(bootstrap).producer({ idempotent, createPartitioner });
+  await producer.connect();
+  try {
+    const messages = records.map(({ headers, timestamp, ...rest }) => ({
+      ...rest,
+      partition,
+      timestamp: String(timestamp),
+      headers: headersOf(headers),
+    }));
+    const compression = CompressionTypes[codecs[codec]];
+    await producer.send({ topic, acks: acksOf[acks], compression, messages });
+    await stayOpen();
+  } finally {
+    await producer.disconnect();
+  }
+}
+
+async function consume(bootstrap, places, emit, isDone) {
+  const kafka = connect(bootstrap);
+  const newCluster = Object.getOwnPropertySymbols(kafka).find((symbol) =>
+    symbol.description?.endsWith('createCluster'),
+  );
+  const cluster = kafka[newCluster]({ metadataMaxAge: 300_000, isolationLevel: 1 });
+  await cluster.connect();
+  try {
+    const next = new Map(places.map(({ topic, partition }) => [`${topic}-${partition}`, 0]));
+    const topicNames = [...new Set(places.map(({ topic }) => topic))];
+    await cluster.addMultipleTargetTopics(topicNames);
+    while (!isDone()) {
+      for (const { nodeId, topics } of byLeader(cluster, places, next)) {
+        const broker = await cluster.findBroker({ nodeId });
+        const { responses } = await broker.fetch({ maxWaitTime: 100, isolationLevel: 1, topics });
+        for (const response of responses) take(response, next, emit);
+      }
+    }
+  } finally {
+    await cluster.disconnect();
+  }
+}
+
+/** What to ask of each leader. */
+function* byLeader(cluster, places, next) {
+  for (const topic of new Set(places.map((place) => place.topic))) {
+    const wanted = places.filter((place) => place.topic === topic).map((place) => place.partition);
+    const leaders = cluster.findLeaderForPartitions(topic, wanted);
+    for (const [nodeId, partitions] of Object.entries(leaders)) {
+      const asked = partitions.map((partition) => ({
+        partition,
+        fetchOffset: String(next.get(`${topic}-${partition}`)),
+        maxBytes: 1_048_576,
+      }));
+      yield { nodeId, topics: [{ topic, partitions: asked }] };
+    }
+  }
+}
+
+function take({ topicName: topic, partitions }, next, emit) {
+  for (const { partition, messages } of partitions) {
+    const place = `${topic}-${partition}`;
+    for (const { offset, timestamp, key, value, headers } of messages) {
+      // A batch that holds the wanted offset comes whole.
+      if (Number(offset) < next.get(place)) continue;
+      next.set(place, Number(offset) + 1);
+      const pairs = Object.entries(headers).flatMap(([name, values]) =>
+        [values].flat().map((one) => [name, one]),
+      );
+      const numbers = { offset: Number(offset), timestamp: Number(timestamp) };
+      emit({ topic, partition, ...numbers, key, value, headers: pairs });
+    }
+  }
+}
+
+await serve({ create, produce, consume });

@@ -1,0 +1,3 @@
+import { furtherSuite } from './further_suite.ts';
+
+furtherSuite('kafka_python', /MessageSizeTooLarge/i).run();

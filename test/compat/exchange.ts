@@ -28,10 +28,9 @@ export const peers: Readonly<Record<PeerName, Start>> = {
   python: pythonPeer,
 };
 
-<<<<<<< HEAD
 /** Whether the suite runs against Kafka itself (`--broker kafka`), to prove that it is right. */
 export const isKafka: boolean = process.env['MILLRACE_COMPAT_BROKER'] === 'kafka';
-=======
+
 export type FurtherName =
   | 'aiokafka'
   | 'confluent'
@@ -49,19 +48,14 @@ export const furtherPeers: Readonly<Record<FurtherName, Start>> = {
   confluent: (bootstrap) => goPeer('confluent', bootstrap),
   confluent_old: (bootstrap) => goPeer('confluent_old', bootstrap),
   java_old: oldJavaPeer,
-  kafka_python: (bootstrap) => purePythonPeer('kafka_python', bootstrap, { noNullHeaders: true, noNullRecords: true }),
+  kafka_python: (bootstrap) =>
+    purePythonPeer('kafka_python', bootstrap, { noNullHeaders: true, noNullRecords: true }),
   kafkajs: (bootstrap) => nodePeer('kafkajs', bootstrap, { noNullHeaders: true }),
   platformatic: (bootstrap) => nodePeer('platformatic', bootstrap),
   sarama: (bootstrap) => goPeer('sarama', bootstrap),
   segmentio: (bootstrap) =>
     goPeer('segmentio', bootstrap, { notIdempotent: true, readsEmptyAsNull: true }),
 };
-
-/** The broker that the suite runs against: ours, or Kafka's with `--broker kafka`. */
-function launcherUnderTest(): Launcher {
-  return process.env['MILLRACE_COMPAT_BROKER'] === 'kafka' ? kafkaLauncher() : millrace;
-}
->>>>>>> h/clients
 
 /** Starts the broker under test: ours, or Kafka's. */
 export function startBroker(options: BrokerOptions = {}): Promise<BrokerProcess> {

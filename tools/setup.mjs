@@ -83,7 +83,7 @@ function npmCommand() {
 function install(root) {
   const [command, prefix] = npmCommand();
   const flags = ['ci', '--ignore-scripts', '--include=dev', '--include=optional'];
-  const quiet = ['--no-audit', '--no-fund', '--loglevel=error'];
+  const quiet = ['--no-audit', '--no-fund', '--loglevel=error', '--fetch-retry-mintimeout=1000'];
   process.stderr.write('setup: installing the packages of package-lock.json, once…\n');
   let output = '';
   for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {

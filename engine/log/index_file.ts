@@ -59,6 +59,22 @@ export class IndexFile {
     this.#fileTooLong = size !== this.count * this.entryBytes;
   }
 
+  /** The bytes of the last entry in the file, or null when it has none or ends within one. */
+  readLast(path: string): Uint8Array | null {
+    const fd = this.#openExisting(path);
+    if (fd < 0) return null;
+    try {
+      const { entryBytes } = this;
+      const size = this.#disk.size(fd);
+      if (size === 0 || size % entryBytes !== 0) return null;
+      const bytes = new Uint8Array(entryBytes);
+      const read = this.#disk.read(fd, bytes, 0, entryBytes, size - entryBytes);
+      return read === entryBytes ? bytes : null;
+    } finally {
+      this.#disk.close(fd);
+    }
+  }
+
   #openExisting(path: string): number {
     try {
       return this.#disk.open(path, false);

@@ -155,8 +155,8 @@ export class LogReader {
     for (let number = first; number < segments.count; number += 1) {
       const segment = segments.at(number) as Segment;
       if (segment.size === 0) continue;
+      if (segment.largestTimestamp(config.indexIntervalBytes) < timestamp) continue;
       segment.load(config.indexIntervalBytes);
-      if (segment.maxTimestamp < timestamp) continue;
       const found = this.#findInSegment(segment, timestamp, logStartOffset);
       if (found !== null) return found;
     }
@@ -169,10 +169,11 @@ export class LogReader {
     let best: Segment | null = null;
     for (const segment of segments) {
       if (segment.size === 0) continue;
-      segment.load(config.indexIntervalBytes);
-      if (best === null || segment.maxTimestamp > best.maxTimestamp) best = segment;
+      const largest = segment.largestTimestamp(config.indexIntervalBytes);
+      if (best === null || largest > best.maxTimestamp) best = segment;
     }
     if (best === null || best.maxTimestamp < 0n) return null;
+    best.load(config.indexIntervalBytes);
     return this.#findInSegment(best, best.maxTimestamp, this.#parts.logStartOffset);
   }
 

@@ -40,6 +40,7 @@ export class Segment {
   createdMs = 0;
   /** Largest timestamp and the last offset of the batch that brought it. Good once the segment is loaded. */
   maxTimestamp: bigint = noTimestamp;
+  #isMaxTimestampKnown: boolean = false;
   maxTimestampOffset: number;
   /** Max timestamp of the first batch, from which the age is counted; null until it is known. */
   firstTimestamp: bigint | null = null;
@@ -167,7 +168,26 @@ export class Segment {
     this.times.keepPlausible();
     if (!(this.isTimeEntryTrue(this.times.file.count - 1) && this.#catchUp(indexIntervalBytes)))
       this.rebuildIndexes(indexIntervalBytes);
+    this.#isMaxTimestampKnown = true;
     if (!this.isActive) this.#files.cache.touch(this);
+  }
+
+  /**
+   * The largest timestamp, -1 for none. Look-ups by time ask it of every segment, and with all their indexes in memory
+   * they would hold up the thread for seconds: where nobody writes, the last entry of the time index says it, which is
+   * put there for that when a segment is full.
+   */
+  largestTimestamp(indexIntervalBytes: number): bigint {
+    if (this.#isMaxTimestampKnown || this.times.file.loaded) return this.maxTimestamp;
+    const last = this.isActive ? null : this.times.readLast(this.path('.timeindex'));
+    if (last === null) {
+      this.load(indexIntervalBytes);
+    } else {
+      this.maxTimestamp = last.timestamp;
+      this.maxTimestampOffset = last.offset;
+      this.#isMaxTimestampKnown = true;
+    }
+    return this.maxTimestamp;
   }
 
   /** Drops the index entries from `endOffset` on, where the file now ends. */

@@ -56,6 +56,18 @@ export class TimeIndex {
     return high;
   }
 
+  /** The last entry of the file at `path`, or null when there is none that can be one. For an index that is not loaded. */
+  readLast(path: string): { timestamp: bigint; offset: number } | null {
+    const bytes = this.file.readLast(path);
+    if (bytes === null) return null;
+    const timestamp = readInt64(bytes, 0);
+    const relativeOffset = readInt32(bytes, 8);
+    // Zeros are the padding of a Kafka that crashed.
+    if (timestamp < 0n || relativeOffset < 0 || (timestamp === 0n && relativeOffset === 0))
+      return null;
+    return { timestamp, offset: this.#baseOffset + relativeOffset };
+  }
+
   /** Drops the entries for offsets from `offset` on. */
   truncateTo(offset: number): void {
     let count = this.file.count;

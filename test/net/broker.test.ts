@@ -16,6 +16,8 @@ import { SocketClient } from './data_path/socket_client.ts';
 const test = suite('broker');
 
 const dirs: string[] = [];
+/** What a failed test leaves running would keep its process alive. */
+const running = new Set<Broker>();
 
 function newDir(): string {
   const dir = mkdtempSync(join(tmpdir(), 'millrace-broker-'));
@@ -23,11 +25,12 @@ function newDir(): string {
   return dir;
 }
 
-test.after(() => {
+test.after(async () => {
+  for (const broker of running) await broker.stop().catch(() => undefined);
   for (const dir of dirs) rmSync(dir, { recursive: true, force: true });
 });
 
-function start(
+async function start(
   logDirs: readonly string[],
   settings: readonly string[] = [],
   seams?: BrokerSeams,
@@ -42,7 +45,14 @@ function start(
     () => {},
     () => 0,
   );
-  return startBroker(config, logger, seams);
+  const broker = await startBroker(config, logger, seams);
+  running.add(broker);
+  return broker;
+}
+
+async function stop(broker: Broker): Promise<void> {
+  running.delete(broker);
+  await broker.stop();
 }
 
 async function produce(
@@ -59,9 +69,10 @@ async function produce(
   return answer.responses[0]?.partitionResponses[0]?.errorCode;
 }
 
+/** Waits: after an unclean stop there is nothing to see before the flush of what was kept. */
 async function read(client: SocketClient, topic: string): Promise<string[]> {
   const answer = await client.call('Fetch', 11, {
-    maxWaitMs: 0,
+    maxWaitMs: 10_000,
     minBytes: 1,
     sessionEpoch: -1,
     topics: [
@@ -87,7 +98,7 @@ test('stopped and started again: clean, with all records, over two directories a
     first.address.port,
     'clients of a listener are sent to that listener',
   );
-  await first.stop();
+  await stop(first);
   for (const dir of logDirs) {
     assert(existsSync(join(dir, '.kafka_cleanshutdown')), dir);
     assert(
@@ -105,7 +116,7 @@ test('stopped and started again: clean, with all records, over two directories a
     0,
     'a clean stop needs no new leader epoch',
   );
-  await second.stop();
+  await stop(second);
 });
 
 test('a second broker on the same directory is told so and disturbs nobody', async () => {
@@ -117,7 +128,7 @@ test('a second broker on the same directory is told so and disturbs nobody', asy
   await assert.rejects(start([newDir(), dir]), /is in use by process \d+/);
   assert.equal(await produce(client, 't', 'b'), ErrorCode.NONE);
   assert.deepEqual(await read(client, 't'), ['0 a', '1 b']);
-  await broker.stop();
+  await stop(broker);
 });
 
 test('a port that is taken: the start fails, and the directory is free again', async () => {
@@ -131,7 +142,7 @@ test('a port that is taken: the start fails, and the directory is free again', a
   squatter.close();
   const broker = await start([dir], [`listeners=PLAINTEXT://127.0.0.1:${port}`]);
   assert.equal(broker.address.port, port);
-  await broker.stop();
+  await stop(broker);
 });
 
 test('a connection that comes before the logs are open waits, and is served then', async () => {
@@ -140,7 +151,7 @@ test('a connection that comes before the logs are open waits, and is served then
   const { port } = before.address;
   const client = await SocketClient.connect(port);
   await produce(client, 't', 'a');
-  await before.stop();
+  await stop(before);
   const starting = start([dir], [`listeners=PLAINTEXT://127.0.0.1:${port}`]);
   let early: SocketClient | null = null;
   for (let attempt = 0; early === null && attempt < 1_000; attempt += 1)
@@ -150,7 +161,7 @@ test('a connection that comes before the logs are open waits, and is served then
     });
   assert(early !== null);
   assert.deepEqual(await read(early, 't'), ['0 a'], 'never an unknown topic');
-  await (await starting).stop();
+  await stop(await starting);
 });
 
 /** A disk whose flushes fail from some moment on. */
@@ -173,10 +184,10 @@ test('the metadata log fails: the broker says why it must end, and the next star
   const reason = await broker.failed;
   assert.match(reason.message, /metadata log failed/);
   disk.isBroken = false;
-  await assert.rejects(broker.stop());
+  await assert.rejects(stop(broker));
   const again = await start([dir]);
   assert.deepEqual(await read(await SocketClient.connect(again.address.port), 't'), ['0 a']);
-  await again.stop();
+  await stop(again);
 });
 
 test.run();

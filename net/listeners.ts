@@ -75,6 +75,7 @@ export class Listeners {
       listener: name,
       host,
       port,
+      backlog: this.#config.socketListenBacklogSize,
       counts: this.#counts,
       log: this.#logger,
       delivery: {

@@ -10,6 +10,7 @@ import { LogDirectoryError } from '../engine/log/log_directory_options.ts';
 import {
   parsePartitionDirectory,
   partitionDirectoryName,
+  strayDirectory,
 } from '../engine/log/partition_directory.ts';
 import type { BootId, Disk, DiskError, Random } from '../engine/ports.ts';
 import type { MetadataImage } from '../replication/metadata/image.ts';
@@ -196,12 +197,13 @@ export class LogDirectories {
   }
 
   #setAside(directory: LogDirectory, name: string): void {
-    const { disk, logger } = this.#options;
-    this.#strays.add(`${directory.path}/${name}`);
-    const target = `${name}.${Date.now()}-stray`;
-    disk.rename(`${directory.path}/${name}`, `${directory.path}/${target}`);
+    const { disk, random, logger } = this.#options;
+    const path = `${directory.path}/${name}`;
+    const renamed = strayDirectory(path, random);
+    this.#strays.add(path);
+    disk.rename(path, renamed);
     logger.warn(
-      { dir: directory.path, name, renamed: target },
+      { path, renamed },
       'a partition directory belongs to no topic and was set aside; remove it when its records are not needed',
     );
   }

@@ -87,20 +87,29 @@ function announce(config: BrokerConfig, broker: RunningBroker, logger: Logger): 
 const compileCacheDelayMs = 2_000;
 
 /**
+ * One wish to stop can come twice: Ctrl-C reaches the broker from the terminal and from npm, timeout(1) signals the
+ * process and then its group.
+ */
+const sameSignalMs = 1_000;
+
+/**
  * Resolves with the first signal that asks for a clean stop. A second one ends the process at once, as a shell
  * expects it (128 + number of the signal).
  */
 function listenForSignals(logger: Logger): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
-    let stopping = false;
+    let first: { readonly signal: string; readonly atMs: number } | null = null;
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
       process.on(signal, () => {
-        if (stopping) {
-          logger.warn(`${signal} again: ending at once, the next start will recover`);
-          process.exit(128 + constants.signals[signal]);
+        const nowMs = performance.now();
+        if (first === null) {
+          first = { signal, atMs: nowMs };
+          resolve(signal);
+          return;
         }
-        stopping = true;
-        resolve(signal);
+        if (signal === first.signal && nowMs - first.atMs < sameSignalMs) return;
+        logger.warn(`${signal} again: ending at once, the next start will recover`);
+        process.exit(128 + constants.signals[signal]);
       });
     }
   });

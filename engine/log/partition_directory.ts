@@ -28,7 +28,7 @@ export function isDeletedDirectory(name: string): boolean {
   return name.endsWith(deleteSuffix) && name.includes('.');
 }
 
-/** `<dir>.<32 hex digits>-delete`, cut to what a file name may be. */
+/** `<dir>.<32 hex digits>-delete`, the topic's name cut so that it may be a file name. */
 export function deletedDirectory(dir: string, random: Random): string {
   return withSuffix(dir, random, deleteSuffix);
 }
@@ -39,10 +39,10 @@ export function strayDirectory(dir: string, random: Random): string {
 }
 
 function withSuffix(dir: string, random: Random, end: string): string {
-  const suffix = `.${Buffer.from(random.bytes(16)).toString('hex')}${end}`;
-  const slash = dir.lastIndexOf('/');
-  const name = dir.slice(slash + 1);
-  return dir.slice(0, slash + 1) + name.slice(0, nameLengthMax - suffix.length) + suffix;
+  const topicAt = dir.lastIndexOf('/') + 1;
+  const topicEnd = Math.max(topicAt, dir.lastIndexOf('-'));
+  const suffix = `${dir.slice(topicEnd)}.${Buffer.from(random.bytes(16)).toString('hex')}${end}`;
+  return dir.slice(0, Math.min(topicEnd, topicAt + nameLengthMax - suffix.length)) + suffix;
 }
 
 /** The directory that holds `path`. */

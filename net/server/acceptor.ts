@@ -28,6 +28,8 @@ export interface AcceptorOptions {
   readonly host: string;
   /** 0 lets the kernel choose. */
   readonly port: number;
+  /** `socket.listen.backlog.size`; Node's 511 if left out. */
+  readonly backlog?: number;
   /** Of the whole broker: all its acceptors have the same. */
   readonly counts: ConnectionCounts;
   readonly log: ServerLog;
@@ -38,8 +40,6 @@ export interface AcceptorOptions {
 
 /** Ids of connections are unique in the process, whatever listener they came by. */
 let nextConnectionId = 1;
-
-const backlog = 1024;
 
 export class Acceptor {
   readonly #options: AcceptorOptions;
@@ -87,7 +87,7 @@ export class Acceptor {
   }
 
   async #listen(): Promise<void> {
-    const { host, port, reusePort } = this.#options;
+    const { host, port, backlog, reusePort } = this.#options;
     await new Promise<void>((resolve, reject) => {
       this.#server.once('error', reject);
       this.#server.listen({ host, port, backlog, reusePort: reusePort === true }, () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { closeSync } from 'node:fs';
-import { createConnection, type Socket } from 'node:net';
+import { createConnection, type ListenOptions, Server, type Socket } from 'node:net';
 import type { Worker } from 'node:worker_threads';
 import { suite } from 'uvu';
 import { Listeners } from '../../net/listeners.ts';
@@ -45,6 +45,22 @@ async function connect(port: number): Promise<Socket> {
 
 const two = 'listeners=A://127.0.0.1:0,B://127.0.0.1:0';
 const map = 'listener.security.protocol.map=A:PLAINTEXT,B:PLAINTEXT';
+
+test('socket.listen.backlog.size is the backlog that the system gets', async () => {
+  const { listen } = Server.prototype;
+  const backlogs: (number | undefined)[] = [];
+  Server.prototype.listen = function (this: Server, ...args: unknown[]): Server {
+    backlogs.push((args[0] as ListenOptions).backlog);
+    return Reflect.apply(listen, this, args);
+  };
+  try {
+    const { close } = await open('listeners=A://127.0.0.1:0', map, 'socket.listen.backlog.size=7');
+    await close();
+  } finally {
+    Server.prototype.listen = listen;
+  }
+  assert.deepEqual(backlogs, [7]);
+});
 
 test('what is advertised has the ports that were bound; other advertised ports stay', async () => {
   const { listeners, close } = await open(

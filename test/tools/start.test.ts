@@ -96,6 +96,23 @@ test('a second signal ends the process at once, as a shell expects', async () =>
   );
 });
 
+test('one signal that comes twice, as Ctrl-C does under npm, is one wish to stop', async () => {
+  const { code, lines } = await run(
+    'slowToStop',
+    [],
+    [
+      [/ready in/, 'SIGINT'],
+      [/ready in/, 'SIGINT'],
+      [/SIGINT: stopping/, 'SIGTERM'],
+    ],
+  );
+  assert.equal(code, 143);
+  assert.deepEqual(
+    messages(lines).filter((line) => line.includes('again')),
+    ['WARN  SIGTERM again: ending at once, the next start will recover'],
+  );
+});
+
 test('a stop that fails, a failed broker and a broken assertion end with exit code 1 and the reason', async () => {
   const runs = await Promise.all([
     run('badToStop', [], [[/ready in/, 'SIGTERM']]),

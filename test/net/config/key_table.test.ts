@@ -74,6 +74,7 @@ const ownDefaults: Readonly<Record<string, string>> = {
   'remote.log.metadata.manager.class.name': 'names a Java class',
   'sasl.oauthbearer.jwt.retriever.class': 'names a Java class',
   'sasl.oauthbearer.jwt.validator.class': 'names a Java class',
+  'socket.listen.backlog.size': 'thousands of clients come back at once after a restart',
 };
 
 test('every key of Kafka is known, with its type, default, importance and scope', () => {

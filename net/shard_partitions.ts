@@ -12,7 +12,7 @@ import { PartitionLog } from '../engine/log/partition_log.ts';
 import { SegmentCache } from '../engine/log/segment_cache.ts';
 import { type Clock, type Disk, DiskError, type Random } from '../engine/ports.ts';
 import type { MetadataChanges, PartitionReference } from '../replication/metadata/changes.ts';
-import type { MetadataImage, PartitionImage } from '../replication/metadata/image.ts';
+import type { MetadataImage, PartitionImage, TopicImage } from '../replication/metadata/image.ts';
 import { PartitionLeader } from '../replication/partition/leader.ts';
 import type { BrokerConfig } from './config/broker_config.ts';
 import { logConfigFor, minInsyncReplicasFor, type TopicOverrides } from './config/topic_config.ts';
@@ -68,7 +68,7 @@ export class ShardPartitions {
   /** Acts on a metadata delta that has been applied to the image. */
   apply(changes: MetadataChanges): void {
     for (const { topic, partition } of changes.deletedPartitions)
-      this.#drop(topic.id, partition.partitionId);
+      this.#drop(topic, partition.partitionId);
     for (const created of changes.createdPartitions) if (this.#isOurs(created)) this.#open(created);
     for (const { topic, partition } of changes.changedPartitions) {
       const leader = this.table.byId(topic.id, partition.partitionId);
@@ -184,8 +184,6 @@ export class ShardPartitions {
     const { config, image, disk, clock, random } = this.#options;
     const name = partitionDirectoryName(topic.name, partition.partitionId);
     const marks = dir.partitions.get(name);
-    // They describe what was there at the start, and not a later topic of the same name.
-    dir.partitions.delete(name);
     const overrides = image.topicConfigs(topic.name);
     const log = PartitionLog.open({
       disk,
@@ -204,6 +202,9 @@ export class ShardPartitions {
       dropCache: dir.dropCache,
       setAsideDamage: true,
     });
+    // The marks describe what was there at the start, and not a later topic of the same name. When the log could not be
+    // opened they stay for the next attempt, which must look for it in the same directory.
+    dir.partitions.delete(name);
     this.#reportRecovery(log, marks !== undefined);
     const leader = new PartitionLeader({
       topic: topic.name,
@@ -220,14 +221,21 @@ export class ShardPartitions {
     this.table.add(leader);
     dir.logs += 1;
     dir.group.adopt(log);
+    // It lies in a directory that has failed since the start.
+    if (dir.group.failure !== null) leader.refuse(ErrorCode.KAFKA_STORAGE_ERROR);
   }
 
-  #drop(topicId: string, partition: number): void {
+  #drop(topic: TopicImage, partition: number): void {
     this.#unopened = this.#unopened.filter(
-      (one) => one.topic.id !== topicId || one.partition.partitionId !== partition,
+      (one) => one.topic.id !== topic.id || one.partition.partitionId !== partition,
     );
-    const leader = this.table.remove(topicId, partition);
-    if (leader === undefined) return;
+    const leader = this.table.remove(topic.id, partition);
+    if (leader === undefined) {
+      // Never opened: a later topic of the name is not to begin where this one did.
+      const name = partitionDirectoryName(topic.name, partition);
+      for (const { partitions } of this.#dirs) partitions.delete(name);
+      return;
+    }
     const { log } = leader;
     const dir = this.#dirs.find(({ path }) => isIn(log, path))!;
     leader.refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);

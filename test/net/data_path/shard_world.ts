@@ -14,6 +14,7 @@ import { LevelLogger, type Logger } from '../../../net/logger.ts';
 import { ProducerIds } from '../../../net/producer_ids.ts';
 import { QuorumClient } from '../../../net/quorum_client.ts';
 import type { QuorumHost } from '../../../net/quorum_host.ts';
+import type { QuorumPort } from '../../../net/quorum_messages.ts';
 import { FetchSessions } from '../../../net/server/fetch_sessions.ts';
 import { MemoryBudget } from '../../../net/server/memory_budget.ts';
 import { Purgatory, type PurgatoryClock } from '../../../net/server/purgatory.ts';
@@ -109,6 +110,7 @@ export class ShardWorld {
   #deferred: (() => void)[] = [];
   #woken: PartitionLeader[] = [];
   #boot = 1;
+  #hostPort: QuorumPort | null = null;
 
   static async start(options: WorldOptions = {}): Promise<ShardWorld> {
     const logDirs = options.logDirs ?? ['/data/a'];
@@ -163,6 +165,9 @@ export class ShardWorld {
       }),
     );
     const [hostPort, port] = portPair();
+    // The one before died with its process.
+    if (this.#hostPort !== null) this.host.detach(this.#hostPort);
+    this.#hostPort = hostPort;
     const image = new MetadataImage(clusterId);
     this.image = image;
     this.partitions = new ShardPartitions({

@@ -2,6 +2,7 @@
 import { batchHeaderBytes, batchMagic, batchOffset } from '../batch/header.ts';
 import type { Disk } from '../ports.ts';
 import { BatchScanner, Scan } from './batch_scanner.ts';
+import { relativeOffsetMax } from './offset_index.ts';
 import type { Segment } from './segment.ts';
 
 const chunkBytes = 1024 * 1024;
@@ -31,7 +32,10 @@ export function findNextBatch(
     for (let at = 0; at <= last; at += 1) {
       if (!isCandidate(chunk, at)) continue;
       const scanner = new BatchScanner(disk, fd, from + at, size, offset, true);
-      if (scanner.next() === Scan.batch && scanner.lastOffset - segment.baseOffset < 2 ** 31)
+      if (
+        scanner.next() === Scan.batch &&
+        scanner.lastOffset - segment.baseOffset <= relativeOffsetMax
+      )
         return { position: from + at, baseOffset: scanner.baseOffset };
     }
     from += last + 1;

@@ -1,13 +1,12 @@
 /** When a segment is full or old enough, and what happens then. */
-import { maxTimestampOf } from '../batch/header.ts';
+import { batchHeaderBytes, maxTimestampOf } from '../batch/header.ts';
 import { asDiskError } from './flush_set.ts';
 import type { LogParts } from './log_parts.ts';
 import { storeSnapshot } from './log_state_store.ts';
+import { relativeOffsetMax } from './offset_index.ts';
 import { Segment } from './segment.ts';
 
-const relativeOffsetMax = 0x7fff_ffff;
-const headerBytes = 61;
-const header = new Uint8Array(headerBytes);
+const header = new Uint8Array(batchHeaderBytes);
 
 /** Kafka's `LogSegment.shouldRoll`, with the jitter drawn once for each segment. */
 export class SegmentAge {
@@ -56,8 +55,8 @@ export class SegmentAge {
   }
 
   #readFirstTimestamp(segment: Segment): void {
-    const count = this.#parts.files.disk.read(segment.fd, header, 0, headerBytes, 0);
-    segment.firstTimestamp = count < headerBytes ? -1n : maxTimestampOf(header, 0);
+    const count = this.#parts.files.disk.read(segment.fd, header, 0, batchHeaderBytes, 0);
+    segment.firstTimestamp = count < batchHeaderBytes ? -1n : maxTimestampOf(header, 0);
   }
 }
 

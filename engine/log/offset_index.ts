@@ -7,6 +7,8 @@ import type { Disk } from '../ports.ts';
 import { IndexFile } from './index_file.ts';
 
 const entryBytes = 8;
+/** No batch of a segment lies further from its base offset: the indexes hold the distance in 32 bits. */
+export const relativeOffsetMax = 0x7fff_ffff;
 
 export class OffsetIndex {
   readonly file: IndexFile;

@@ -47,8 +47,7 @@ export class PartitionLog {
 
   /**
    * Opens the log in a directory, or makes one where there is none. After an unclean stop it reads what lies past the
-   * recovery point, cuts a torn tail, and leaves `needsFlush` true when what it kept must be flushed before it counts
-   * (`FlushGroup.adopt` does that).
+   * recovery point and cuts a torn tail. What it kept must be flushed before it counts: `FlushGroup.adopt` sees to that.
    * @throws DiskError
    */
   static open(options: LogOptions): PartitionLog {
@@ -240,11 +239,6 @@ export class PartitionLog {
   /** Where a leader epoch ends, as OffsetForLeaderEpoch answers it (KIP-101, KIP-279). */
   endOffsetForEpoch(epoch: number): EpochEndOffset {
     return this.#parts.epochs.endOffsetFor(epoch, this.#parts.logEndOffset);
-  }
-
-  /** The leader epoch that wrote `offset`, -1 when that is not known. */
-  epochAt(offset: number): number {
-    return this.#parts.epochs.epochFor(offset);
   }
 
   /** Forgets producers whose last append is producer.id.expiration.ms ago. Call now and then. */

@@ -3,7 +3,7 @@
  *
  * Past the recovery point every batch is read and its checksum compared. A tail that was being written when the power
  * went is cut at the last valid batch. Damage that is no tail (before the recovery point, or with valid batches behind
- * it) is never cut: FAULTS R5. It is reported, and moved aside where no other copy can repair it.
+ * it) is never cut. It is reported, and moved aside where no other copy can repair it.
  *
  * Telling the two apart: a kill leaves the files as they were written, so damage with valid batches behind it is
  * corruption. A power cut may keep a later unflushed page and lose an earlier one; then the lost sectors read as zeros
@@ -14,11 +14,9 @@ import { BatchScanner, Scan } from './batch_scanner.ts';
 import { findNextBatch, hasLostSector } from './damage.ts';
 import type { LogOptions } from './log_opening.ts';
 import { type LogParts, markSegmentDirty, removeSegmentFiles } from './log_parts.ts';
+import { relativeOffsetMax } from './offset_index.ts';
 import type { Segment } from './segment.ts';
 import { setAside } from './set_aside.ts';
-
-/** Indexes hold offsets relative to the segment's base in 32 bits, so that no batch of a segment lies beyond. */
-const relativeOffsetMax = 0x7fffffff;
 
 export interface DamagedRange {
   readonly segmentBaseOffset: number;

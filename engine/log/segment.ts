@@ -94,10 +94,6 @@ export class Segment {
     this.times.file.create();
   }
 
-  get isPinned(): boolean {
-    return this.#pins > 0;
-  }
-
   /**
    * The file was made shorter. A flush must cover that before another segment or a snapshot of the producers follows: a
    * power cut could bring back what was cut, where recovery does not look or takes it for another.

@@ -37,11 +37,6 @@ export class SegmentList {
     return removed;
   }
 
-  /** Takes out the first `count` segments, never the active one. */
-  removeFirst(count: number): Segment[] {
-    return this.#segments.splice(0, Math.min(count, this.#segments.length - 1));
-  }
-
   replace(number: number, segment: Segment): void {
     this.#segments[number] = segment;
     segment.isActive = number === this.#segments.length - 1;

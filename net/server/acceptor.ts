@@ -9,7 +9,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import type { ConnectionOrigin } from './connection.ts';
 import type { ConnectionCounts } from './connection_counts.ts';
-import { LimitedLog, type ServerLog } from './server_log.ts';
+import { type ServerLog, strangersIntervalMs } from './server_log.ts';
 
 /** Where connections go. `closed(id)` must be called for each one once it is gone. */
 export type Delivery =
@@ -44,13 +44,11 @@ let nextConnectionId = 1;
 export class Acceptor {
   readonly #options: AcceptorOptions;
   readonly #server: Server;
-  readonly #log: LimitedLog;
   #port = 0;
   refusedTotal = 0;
 
   private constructor(options: AcceptorOptions) {
     this.#options = options;
-    this.#log = new LimitedLog(options.log);
     this.#server = createServer(
       { pauseOnConnect: true, allowHalfOpen: true, noDelay: true, keepAlive: true },
       (socket) => this.#onConnection(socket),
@@ -99,9 +97,9 @@ export class Acceptor {
     if (address !== null && typeof address === 'object') this.#port = address.port;
     // Out of descriptors, most likely: the listener stays, and clients try again.
     this.#server.on('error', (error) =>
-      this.#log.warn('accept', { error: error.message }, 'a connection could not be accepted'),
+      this.#warn('accept', { error: error.message }, 'a connection could not be accepted'),
     );
-    this.#server.on('drop', () => this.#log.warn('drop', {}, 'a connection was dropped'));
+    this.#server.on('drop', () => this.#warn('drop', {}, 'a connection was dropped'));
   }
 
   #onConnection(socket: Socket): void {
@@ -136,11 +134,7 @@ export class Acceptor {
       return;
     }
     this.closed(origin.id);
-    this.#log.warn(
-      'dup',
-      { errno: -fd },
-      'a connection was closed: its descriptor has no duplicate',
-    );
+    this.#warn('dup', { errno: -fd }, 'a connection was closed: its descriptor has no duplicate');
   }
 
   #refuse(socket: Socket, address: string, refusal: string): void {
@@ -153,7 +147,11 @@ export class Acceptor {
       openFromAddress: counts.openFrom(address),
     };
     socket.destroy();
-    this.#log.warn('refused', fields, `connection refused: ${refusal}`);
+    this.#warn('refused', fields, `connection refused: ${refusal}`);
+  }
+
+  #warn(kind: string, fields: object, message: string): void {
+    this.#options.log.logLimited(kind, strangersIntervalMs, 'warn', fields, message);
   }
 }
 

@@ -17,6 +17,7 @@ import { type ReceiveOwner, Receiver, receiveLimits } from './receive.ts';
 import { type ContextOwner, RequestContext } from './request_context.ts';
 import type { RequestFrame } from './request_frame.ts';
 import { Outbox, type SendOwner, type SendTransport } from './send.ts';
+import { strangersIntervalMs } from './server_log.ts';
 
 export const connectionLimits: Readonly<
   Record<
@@ -367,8 +368,10 @@ export class Connection implements ContextOwner, ReceiveOwner, SendOwner {
   }
 
   #refuse(kind: string, reason: string, fields: object = {}): void {
-    this.#host.limitedLog.warn(
+    this.#host.log.logLimited(
       kind,
+      strangersIntervalMs,
+      'warn',
       { ...this.#origin(), ...fields },
       `connection closed: ${reason}`,
     );

@@ -14,7 +14,7 @@ import { receiveLimits } from './receive.ts';
 import type { Registry } from './registry.ts';
 import type { RequestMemory } from './request_frame.ts';
 import type { SendFile } from './send.ts';
-import { LimitedLog, type ServerLog } from './server_log.ts';
+import type { ServerLog } from './server_log.ts';
 
 export interface HostLimits {
   /** `socket.request.max.bytes`. */
@@ -57,7 +57,6 @@ export class ConnectionHost {
   readonly registry: Registry;
   readonly limits: HostLimits;
   readonly log: ServerLog;
-  readonly limitedLog: LimitedLog;
   readonly memory: RequestMemory;
   /** Every read of a connection without a frame in progress lands here, and is used up before the next one. */
   readonly sharedBuffer: Buffer = Buffer.allocUnsafeSlow(receiveLimits.sharedBufferBytes);
@@ -88,7 +87,6 @@ export class ConnectionHost {
     this.registry = options.registry;
     this.limits = options.limits;
     this.log = options.log;
-    this.limitedLog = new LimitedLog(options.log);
     const budget = new MemoryBudget(options.limits.requestMemoryBytesMax);
     budget.onRoom = () => this.#scheduleTurnEnd();
     this.memory = { slabs: new SlabAllocator(), budget };

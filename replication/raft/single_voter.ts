@@ -2,7 +2,7 @@
  * A metadata quorum of one voter: it leads from its start on, and its own flush is the majority.
  *
  * Thread: its caller's. Concurrency: one flush is in flight at most; what is appended meanwhile joins the next. What
- * `onCommitted` reports is on stable storage, and so is a term before anything is appended in it (R1 of the fault rules).
+ * `onCommitted` reports is on stable storage, and so is a term before anything is appended in it.
  *
  * Legal transitions:
  *   idle --start--> leading

@@ -22,18 +22,24 @@ interface LogLine {
 
 export class TestLog implements ServerLog {
   readonly lines: LogLine[] = [];
+  readonly #limited = new Set<string>();
 
   debug(fields: object, message: string): void {
     this.#add('debug', fields, message);
   }
-  info(fields: object, message: string): void {
-    this.#add('info', fields, message);
-  }
-  warn(fields: object, message: string): void {
-    this.#add('warn', fields, message);
-  }
   error(fields: object, message: string): void {
     this.#add('error', fields, message);
+  }
+  logLimited(
+    key: string,
+    _intervalMs: number,
+    level: string,
+    fields: object,
+    message: string,
+  ): void {
+    if (this.#limited.has(key)) return;
+    this.#limited.add(key);
+    this.#add(level, fields, message);
   }
 
   /** Lines of a level, message and fields as one text. */

@@ -68,7 +68,7 @@ with Kafka's defaults.
 
 ## The command line
 
-\`millrace start --help\` lists the options and the exit codes. Log lines are text for people, or one JSON object a line
+\`npm start -- --help\` lists the options and the exit codes. Log lines are text for people, or one JSON object a line
 with \`--log-format json\`; \`--log-level\` is one of trace, debug, info, warn, error, fatal. They go to standard output,
 reasons why a configuration is refused go to standard error.
 

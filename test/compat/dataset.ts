@@ -56,13 +56,16 @@ function headersAt(index: number, binary: boolean): PeerRecord['headers'] {
   }
 }
 
+/** Timestamps start here: a day back, so that they are seen to be ours and not the broker's, yet no retention takes them. */
+export const anchorMs: number = Date.now() - 86_400_000;
+
 /**
  * Records for one producer in one mode. Timestamps lie in the past, differ, and go back once. Keeps to what the
  * producer can send; what it cannot, another producer's set has.
  */
 export function dataset(seed: number, limits: Limits): PeerRecord[] {
   const binary = limits.textOnly !== true;
-  const baseMs = Date.UTC(2026, 0, 1) + seed * 60_000;
+  const baseMs = anchorMs + seed * 60_000;
   const possible = contents(seed, binary).filter(
     ([key, value]) => limits.noNullRecords !== true || key !== null || value !== null,
   );

@@ -1,5 +1,5 @@
 /** A mixed load: topics in every codec, with and without idempotence, over segments that are small enough to roll. */
-import { dataset, type Sent } from './dataset.ts';
+import { anchorMs, dataset, type Sent } from './dataset.ts';
 import { codecs, type Peer, type PeerRecord } from './peers/peer.ts';
 
 /** Settings under which a few megabytes roll segments and fill their indexes. */
@@ -10,7 +10,7 @@ export const smallSegments = {
 
 /** `count` records of about 600 bytes with timestamps that mostly grow. */
 function bulk(seed: number, count: number): PeerRecord[] {
-  const baseMs = Date.UTC(2026, 5, 1) + seed * 3_600_000;
+  const baseMs = anchorMs + seed * 3_600_000;
   return Array.from({ length: count }, (_, index) => ({
     key: Buffer.from(`key-${index % 50}`).toString('hex'),
     value: Buffer.from(`${seed}-${index}-${Math.imul(index + 1, 0x9e3779b9)}`.repeat(25)).toString(

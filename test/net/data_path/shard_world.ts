@@ -181,7 +181,10 @@ export class ShardWorld {
       defer: (run) => this.#deferred.push(run),
       onHighWatermark: (leader) => this.#woken.push(leader),
       onDeleted: (deleted) => this.deleted.push(deleted),
-      onDirFailed: (path) => this.failedDirs.push(path),
+      onDirFailed: (path) => {
+        this.failedDirs.push(path);
+        this.#directories.find((one) => one.path === path)?.noteFlushFailure();
+      },
       onAllFailed: (reason) => this.allFailed.push(reason),
     });
     const quorum = new QuorumClient({

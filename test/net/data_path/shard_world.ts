@@ -101,12 +101,13 @@ export class ShardWorld {
   readonly deleted: DeletedPartition[] = [];
   readonly failedDirs: string[] = [];
   readonly allFailed: string[] = [];
-  readonly memory: RequestMemory;
+  memory!: RequestMemory;
   image!: MetadataImage;
   partitions!: ShardPartitions;
   services!: ShardServices;
   registry!: Registry;
   readonly #logDirs: readonly string[];
+  #directories: LogDirectory[] = [];
   #deferred: (() => void)[] = [];
   #woken: PartitionLeader[] = [];
   #boot = 1;
@@ -140,21 +141,14 @@ export class ShardWorld {
       (level, message, fields) => this.lines.push(`${level} ${message} ${JSON.stringify(fields)}`),
       () => this.clock.ms,
     );
-    const slabs = new SlabAllocator();
-    const free = slabs.free.bind(slabs);
-    // Whoever still looks at a frame that was given back shall notice.
-    slabs.free = (region) => {
-      regionView(region).fill(0xdd);
-      free(region);
-    };
-    this.memory = { slabs, budget: new MemoryBudget(1 << 28) };
   }
 
   /** Opens the directories and the logs, as a start of the broker does. */
   async open(): Promise<void> {
+    this.memory = poisonedMemory();
     const { clock, disk, config, logger } = this;
     const random = new SeededRandom(5);
-    const directories = this.#logDirs.map((path) =>
+    this.#directories = this.#logDirs.map((path) =>
       LogDirectory.open({
         disk,
         random,
@@ -177,7 +171,7 @@ export class ShardWorld {
       clock,
       random,
       logger,
-      logDirs: directories.map((directory) => ({
+      logDirs: this.#directories.map((directory) => ({
         path: directory.path,
         cleanShutdown: directory.cleanShutdown,
         afterPowerLoss: directory.afterPowerLoss,
@@ -187,7 +181,10 @@ export class ShardWorld {
       defer: (run) => this.#deferred.push(run),
       onHighWatermark: (leader) => this.#woken.push(leader),
       onDeleted: (deleted) => this.deleted.push(deleted),
-      onDirFailed: (path) => this.failedDirs.push(path),
+      onDirFailed: (path) => {
+        this.failedDirs.push(path);
+        this.#directories.find((one) => one.path === path)?.noteFlushFailure();
+      },
       onAllFailed: (reason) => this.allFailed.push(reason),
     });
     const quorum = new QuorumClient({
@@ -294,6 +291,14 @@ export class ShardWorld {
     this.clock.advance(ms);
   }
 
+  /** As main does with what a shard reports; its flushes are ended by whoever goes on. */
+  checkpoint(): void {
+    this.partitions.checkpoint(({ path, partitions }) => {
+      const directory = this.#directories.find((one) => one.path === path);
+      directory?.writeCheckpoints(partitions, () => {});
+    });
+  }
+
   /** The process dies; what was written stays in the page cache. */
   kill(): void {
     this.disk.kill();
@@ -317,4 +322,15 @@ export class ShardWorld {
     }
     return await closed;
   }
+}
+
+function poisonedMemory(): RequestMemory {
+  const slabs = new SlabAllocator();
+  const free = slabs.free.bind(slabs);
+  // Whoever still looks at a frame that was given back shall notice.
+  slabs.free = (region) => {
+    regionView(region).fill(0xdd);
+    free(region);
+  };
+  return { slabs, budget: new MemoryBudget(1 << 28) };
 }

@@ -1,6 +1,7 @@
 /**
- * System calls that Node does not offer, through koffi. Loaded on first use, once for each thread. Every use has a
- * fallback in plain Node at the caller: `native()` is null on systems where the library cannot be loaded.
+ * System calls that Node does not offer, through koffi. Loaded on first use, once for each thread. `native()` is null on
+ * systems where the library cannot be loaded: then each caller goes on in plain Node, but for the handing over of
+ * connections between threads (`net/listeners.ts`), which refuses to start.
  *
  * Return values follow the kernel's raw convention: zero or more on success, minus errno on failure.
  */

@@ -69,7 +69,7 @@ export class Listeners {
     const calls = native();
     if (calls === null)
       throw new Error(
-        'koffi cannot be loaded: install the optional native library for this system',
+        "the package koffi cannot be loaded. Run 'npm ci --ignore-scripts'; it needs a Linux on x64 or arm64.",
       );
     return Acceptor.listen({
       listener: name,

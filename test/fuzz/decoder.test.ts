@@ -14,8 +14,9 @@ import { ProtocolError, Reader } from '../../net/protocol/reader.ts';
 import { decodeMetadataRecord } from '../../net/protocol/record_codec.ts';
 import { Writer } from '../../net/protocol/writer.ts';
 import { seedsAtLeast } from '../harness/budget.ts';
+import { type Random, splitMix } from '../harness/split_mix.ts';
 import { fromHex, goldenVectors, messageNames, toHex } from '../net/protocol/golden.ts';
-import { mutate, type Random, randomBytes, randomFrom } from './mutate.ts';
+import { mutate, randomBytes } from './mutate.ts';
 
 const { values: options } = parseArgs({
   options: {
@@ -148,7 +149,7 @@ function run(subjects: readonly Subject[], random: Random, count: number): Tally
 test(`${inputs} inputs from seed ${seed} give a result or a protocol error`, () => {
   const subjects = allSubjects();
   assert(subjects.length > 700, `only ${subjects.length} decoders`);
-  const tally = run(subjects, randomFrom(seed), inputs);
+  const tally = run(subjects, splitMix(seed), inputs);
   assert(tally.decoded > inputs / 10, `only ${tally.decoded} of ${inputs} decoded`);
   assert(tally.refused > inputs / 10, `only ${tally.refused} of ${inputs} refused`);
 });
@@ -160,7 +161,7 @@ test('the harness sees a decoder that throws something else', () => {
     codec: null,
     samples: [fromHex('00000001')],
   };
-  assert.throws(() => run([broken], randomFrom(seed), 1000), /canary: RangeError/);
+  assert.throws(() => run([broken], splitMix(seed), 1000), /canary: RangeError/);
 });
 
 test('the harness sees a decoder that gives more than the frame holds', () => {
@@ -170,7 +171,7 @@ test('the harness sees a decoder that gives more than the frame holds', () => {
     codec: null,
     samples: [fromHex('00000001')],
   };
-  assert.throws(() => run([broken], randomFrom(seed), 1000), /canary: \d+ from \d+/);
+  assert.throws(() => run([broken], splitMix(seed), 1000), /canary: \d+ from \d+/);
 });
 
 test.run();

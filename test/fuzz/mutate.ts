@@ -1,18 +1,5 @@
 /** Seeded mutations of byte strings, of the kinds that break decoders: lengths, counts, cuts and splices. */
-
-/** `random(n)` draws an integer from 0 to n - 1. */
-export type Random = (bound: number) => number;
-
-/** A small deterministic generator. */
-export function randomFrom(seed: number): Random {
-  let state = seed >>> 0;
-  return (bound) => {
-    state = (state + 0x9e3779b9) >>> 0;
-    let z = Math.imul(state ^ (state >>> 16), 0x21f0aaad);
-    z = Math.imul(z ^ (z >>> 15), 0x735a2d97);
-    return ((z ^ (z >>> 15)) >>> 0) % bound;
-  };
-}
+import type { Random } from '../harness/split_mix.ts';
 
 export function randomBytes(random: Random, length: number): Uint8Array {
   return new Uint8Array(length).map(() => random(256));

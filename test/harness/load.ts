@@ -10,10 +10,10 @@ import { encodeBatch } from '../../engine/batch/encode.ts';
 import { Codec } from '../../engine/batch/header.ts';
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import { errorName, isRetriable } from '../../net/protocol/errors.ts';
-import type { Random } from '../fuzz/mutate.ts';
 import { Client, type PartitionAnswer, type ProducerIdentity } from './client.ts';
 import { ConnectionLostError, type Endpoint } from './connection.ts';
 import { type History, valueFor } from './history.ts';
+import type { Random } from './split_mix.ts';
 
 /** As many as brokers keep of a producer, and so as Kafka's producers send. */
 const batchesInFlightMax = 5;

@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { inspect, parseArgs } from 'node:util';
-import { type Random, randomFrom } from '../fuzz/mutate.ts';
+import { type Random, splitMix } from './split_mix.ts';
 
 export interface ScenarioOptions {
   readonly seed: number;
@@ -46,7 +46,7 @@ export async function runScenario(
   const { seed, rounds } = options;
   const dataDir = mkdtempSync(join(tmpdir(), 'millrace-scenario-'));
   try {
-    await body({ dataDir, random: randomFrom(seed), seed });
+    await body({ dataDir, random: splitMix(seed), seed });
   } catch (error) {
     const file = relative(process.cwd(), process.argv[1] ?? '');
     const more = rounds === null ? '' : ` --rounds ${rounds}`;

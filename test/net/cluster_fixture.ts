@@ -14,12 +14,12 @@ import type { MetadataChanges } from '../../replication/metadata/changes.ts';
 import { Controller, type ControllerOptions } from '../../replication/metadata/controller.ts';
 import { MetadataImage } from '../../replication/metadata/image.ts';
 import { SingleVoter } from '../../replication/raft/single_voter.ts';
+import { splitMix } from '../harness/split_mix.ts';
 import {
   clusterId,
   controllerOptions,
   newTopic,
   registration,
-  splitMix,
   uuids,
 } from '../replication/metadata/fixtures.ts';
 import { SimulatedStore } from '../replication/raft/simulated_store.ts';

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { suite } from 'uvu';
 import { ErrorCode } from '../../engine/error_code.gen.ts';
-import { newTopic, registration, splitMix } from '../replication/metadata/fixtures.ts';
+import { splitMix } from '../harness/split_mix.ts';
+import { newTopic, registration } from '../replication/metadata/fixtures.ts';
 import { SimulatedStore } from '../replication/raft/simulated_store.ts';
 import { attachShard, newCluster, newHost } from './cluster_fixture.ts';
 

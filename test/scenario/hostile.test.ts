@@ -11,7 +11,7 @@ import { Codec } from '../../engine/batch/header.ts';
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import { errorName } from '../../net/protocol/errors.ts';
 import type { ApiName } from '../../net/protocol/messages.gen.ts';
-import { mutate, randomFrom } from '../fuzz/mutate.ts';
+import { mutate } from '../fuzz/mutate.ts';
 import { BrokerProcess } from '../harness/broker_process.ts';
 import { Client, record, textOf } from '../harness/client.ts';
 import { Connection } from '../harness/connection.ts';
@@ -29,6 +29,7 @@ import {
 } from '../harness/hostile_frames.ts';
 import { peakBytes, resetPeak, residentBytes } from '../harness/process_memory.ts';
 import { scenarioOptions } from '../harness/scenario_options.ts';
+import { splitMix } from '../harness/split_mix.ts';
 
 const mebibyte = 1 << 20;
 const frameBytesMax = 100 * mebibyte;
@@ -242,7 +243,7 @@ attack(`${mutations} mutated requests do no harm`, async () => {
     'DescribeTopicPartitions',
   ];
   const samples = goldenFrames(apis);
-  const random = randomFrom(options.seed);
+  const random = splitMix(options.seed);
   for (let index = 0; index < mutations; index += 1) {
     const sample = samples[random(samples.length)] as Uint8Array;
     const other = samples[random(samples.length)] as Uint8Array;

@@ -9,12 +9,12 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { suite } from 'uvu';
-import type { Random } from '../fuzz/mutate.ts';
 import { BrokerProcess } from '../harness/broker_process.ts';
 import { Client } from '../harness/client.ts';
 import { assertNoViolations, History, idOf, type Observed } from '../harness/history.ts';
 import { Load, laneName, type Target } from '../harness/load.ts';
 import { runScenario, type ScenarioRun, scenarioOptions } from '../harness/scenario_options.ts';
+import type { Random } from '../harness/split_mix.ts';
 import { TailReader } from '../harness/tail_reader.ts';
 import { TopicChurn } from '../harness/topic_churn.ts';
 

@@ -10,7 +10,8 @@ import {
 } from '../../../engine/batch/compression_error.ts';
 import { Codec } from '../../../engine/batch/header.ts';
 import { Scratch } from '../../../engine/batch/scratch.ts';
-import { fromHex, inSharedMemory, randomBytes, readGoldenBatches, splitMix } from './support.ts';
+import { splitMix } from '../../harness/split_mix.ts';
+import { fromHex, inSharedMemory, randomBytes, readGoldenBatches } from './support.ts';
 
 const test = suite('batch/compression');
 const codecs = [Codec.gzip, Codec.snappy, Codec.lz4, Codec.zstd];

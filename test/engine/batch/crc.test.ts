@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { suite } from 'uvu';
 import { crc32c, crc32cAfterChange } from '../../../engine/batch/crc.ts';
-import { fromHex, inSharedMemory, randomBytes, readGoldenChecksums, splitMix } from './support.ts';
+import { splitMix } from '../../harness/split_mix.ts';
+import { fromHex, inSharedMemory, randomBytes, readGoldenChecksums } from './support.ts';
 
 const test = suite('batch/crc');
 

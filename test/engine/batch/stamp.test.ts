@@ -13,7 +13,8 @@ import {
 } from '../../../engine/batch/header.ts';
 import { iterateRecords } from '../../../engine/batch/records.ts';
 import { rewriteTimestamps, stampBatch } from '../../../engine/batch/stamp.ts';
-import { inSharedMemory, randomRecords, splitMix } from './support.ts';
+import { splitMix } from '../../harness/split_mix.ts';
+import { inSharedMemory, randomRecords } from './support.ts';
 
 const test = suite('batch/stamp');
 const maxBytes = 1024 * 1024;

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { RecordInput } from '../../../engine/batch/encode.ts';
 import type { Codec } from '../../../engine/batch/header.ts';
 import type { BatchRules } from '../../../engine/batch/rules.ts';
+import type { Random } from '../../harness/split_mix.ts';
 
 export interface GoldenRecord {
   offset: string;
@@ -91,19 +92,6 @@ export const easyRules: BatchRules = {
   decompressedMaxBytes: 16 * 1024 * 1024,
   trustProducers: false,
 };
-
-/** A small deterministic generator: `random(n)` draws an integer from 0 to n - 1. */
-export type Random = (bound: number) => number;
-
-export function splitMix(seed: number): Random {
-  let state = seed >>> 0;
-  return (bound) => {
-    state = (state + 0x9e3779b9) >>> 0;
-    let z = Math.imul(state ^ (state >>> 16), 0x21f0aaad);
-    z = Math.imul(z ^ (z >>> 15), 0x735a2d97);
-    return ((z ^ (z >>> 15)) >>> 0) % bound;
-  };
-}
 
 export function randomBytes(random: Random, length: number): Uint8Array {
   const bytes = new Uint8Array(length);

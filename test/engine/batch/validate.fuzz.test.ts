@@ -19,7 +19,8 @@ import { validateProduceBatch } from '../../../engine/batch/validate.ts';
 import { newRecordWalk, RecordFault, walkRecords } from '../../../engine/batch/walk.ts';
 import { ErrorCode } from '../../../engine/error_code.gen.ts';
 import { seedsAtLeast } from '../../harness/budget.ts';
-import { easyRules, inSharedMemory, type Random, randomRecords, splitMix } from './support.ts';
+import { type Random, splitMix } from '../../harness/split_mix.ts';
+import { easyRules, inSharedMemory, randomRecords } from './support.ts';
 
 const test = suite('batch/validate.fuzz');
 const codecs = [Codec.none, Codec.none, Codec.gzip, Codec.snappy, Codec.lz4, Codec.zstd];

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite } from 'uvu';
 import { type Region, regionView, SlabAllocator, slabLimits } from '../../../engine/thread/slab.ts';
+import { splitMix } from '../../harness/split_mix.ts';
 
 const test = suite('slab');
 
@@ -78,16 +79,6 @@ function checkDisjoint(held: readonly Region[], seed: number): void {
     if (next === undefined || next.slabId !== region.slabId) return;
     assert(region.offset + region.capacity <= next.offset, `seed ${seed}: regions overlap`);
   });
-}
-
-function splitMix(seed: number): (bound: number) => number {
-  let state = seed >>> 0;
-  return (bound) => {
-    state = (state + 0x9e3779b9) >>> 0;
-    let z = Math.imul(state ^ (state >>> 16), 0x21f0aaad);
-    z = Math.imul(z ^ (z >>> 15), 0x735a2d97);
-    return ((z ^ (z >>> 15)) >>> 0) % bound;
-  };
 }
 
 test.run();

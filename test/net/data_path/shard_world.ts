@@ -26,12 +26,8 @@ import { ShardPartitions } from '../../../net/shard_partitions.ts';
 import type { ShardServices } from '../../../net/shard_services.ts';
 import { MetadataImage } from '../../../replication/metadata/image.ts';
 import type { PartitionLeader } from '../../../replication/partition/leader.ts';
-import {
-  clusterId,
-  newTopic,
-  registration,
-  splitMix,
-} from '../../replication/metadata/fixtures.ts';
+import { splitMix } from '../../harness/split_mix.ts';
+import { clusterId, newTopic, registration } from '../../replication/metadata/fixtures.ts';
 import { SimulatedStore } from '../../replication/raft/simulated_store.ts';
 import { SimDisk } from '../../sim/disk.ts';
 import { SeededRandom } from '../../sim/seeded_random.ts';

@@ -4,6 +4,7 @@ import { codecFor } from '../../../net/protocol/codec.ts';
 import { encodeRequestFrame } from '../../../net/protocol/frame.ts';
 import type { RequestContext } from '../../../net/server/request_context.ts';
 import { seedsAtLeast } from '../../harness/budget.ts';
+import { splitMix } from '../../harness/split_mix.ts';
 import { answer, eventually, exclusive, overlapping, request, startHarness } from './harness.ts';
 
 const test = suite('connection fuzz');
@@ -82,16 +83,6 @@ function randomBytes(random: (bound: number) => number, length: number): Buffer 
   const bytes = Buffer.alloc(length);
   for (let at = 0; at < length; at += 1) bytes[at] = random(256);
   return bytes;
-}
-
-function splitMix(seed: number): (bound: number) => number {
-  let state = seed >>> 0;
-  return (bound) => {
-    state = (state + 0x9e3779b9) >>> 0;
-    let z = Math.imul(state ^ (state >>> 16), 0x21f0aaad);
-    z = Math.imul(z ^ (z >>> 15), 0x735a2d97);
-    return ((z ^ (z >>> 15)) >>> 0) % bound;
-  };
 }
 
 test.run();

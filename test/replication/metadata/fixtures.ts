@@ -14,17 +14,7 @@ import type {
 } from '../../../replication/metadata/controller_api.ts';
 import { MetadataImage } from '../../../replication/metadata/image.ts';
 import type { MetadataRecord } from '../../../replication/metadata/records.ts';
-
-/** A small deterministic generator: `random(n)` draws an integer from 0 to n - 1. */
-export function splitMix(seed: number): (bound: number) => number {
-  let state = seed >>> 0;
-  return (bound) => {
-    state = (state + 0x9e3779b9) >>> 0;
-    let z = Math.imul(state ^ (state >>> 16), 0x21f0aaad);
-    z = Math.imul(z ^ (z >>> 15), 0x735a2d97);
-    return ((z ^ (z >>> 15)) >>> 0) % bound;
-  };
-}
+import { splitMix } from '../../harness/split_mix.ts';
 
 /** Distinct ids in the form of Kafka's uuids: 16 bytes in base64url. */
 export function uuids(prefix: number): () => string {

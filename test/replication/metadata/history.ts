@@ -8,14 +8,8 @@ import { Controller, type ControllerEffect } from '../../../replication/metadata
 import type { ControllerRequest } from '../../../replication/metadata/controller_api.ts';
 import { MetadataImage } from '../../../replication/metadata/image.ts';
 import type { MetadataBatch } from '../../../replication/metadata/records.ts';
-import {
-  clusterId,
-  controllerOptions,
-  newTopic,
-  registration,
-  splitMix,
-  uuids,
-} from './fixtures.ts';
+import { splitMix } from '../../harness/split_mix.ts';
+import { clusterId, controllerOptions, newTopic, registration, uuids } from './fixtures.ts';
 
 export class History {
   readonly #random: (bound: number) => number;

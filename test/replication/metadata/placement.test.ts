@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite } from 'uvu';
 import { type PlacementBroker, placeReplicas } from '../../../replication/metadata/placement.ts';
-import { splitMix } from './fixtures.ts';
+import { splitMix } from '../../harness/split_mix.ts';
 
 const test = suite('placement');
 

@@ -10,7 +10,8 @@ import { forEachBatch } from '../../../replication/raft/metadata_batch.ts';
 import type { QuorumListener } from '../../../replication/raft/quorum.ts';
 import { parseQuorumState } from '../../../replication/raft/quorum_state.ts';
 import { SingleVoter } from '../../../replication/raft/single_voter.ts';
-import { splitMix, uuids } from '../metadata/fixtures.ts';
+import { splitMix } from '../../harness/split_mix.ts';
+import { uuids } from '../metadata/fixtures.ts';
 import { SimulatedStore } from './simulated_store.ts';
 
 const test = suite('single_voter');

@@ -151,6 +151,7 @@ export class Shard {
   #defer(run: () => void): void {
     setImmediate(() => {
       run();
+      this.#wakeAll();
       this.#connections.flush();
     });
   }

@@ -325,6 +325,11 @@ export class ShardPartitions {
         { partition, ...recovery.lost },
         'the log ends before what was flushed: records are lost',
       );
+    if (recovery.strayPath !== null)
+      logger.warn(
+        { partition, renamed: recovery.strayPath },
+        'the directory held the records of an older topic of this name and was set aside',
+      );
     for (const range of recovery.setAside)
       logger.error(
         { partition, ...range },

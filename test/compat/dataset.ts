@@ -113,15 +113,17 @@ export interface Sent {
 }
 
 /** What was sent, as a reader with those limits shows it. */
-export function asReadWith({ readsEmptyAsNull }: Limits, sent: readonly Sent[]): readonly Sent[] {
-  if (readsEmptyAsNull !== true) return sent;
-  const blur = (hex: Hex): Hex => (hex === '' ? null : hex);
+export function asReadWith(limits: Limits, sent: readonly Sent[]): readonly Sent[] {
+  const { readsEmptyAsNull, readsNullHeadersAsEmpty } = limits;
+  const shown = (hex: Hex): Hex => (readsEmptyAsNull && hex === '' ? null : hex);
+  const shownInHeader = (hex: Hex): Hex =>
+    readsNullHeadersAsEmpty && hex === null ? '' : shown(hex);
   return sent.map((one) => ({
     ...one,
     records: one.records.map(({ key, value, headers, timestamp }) => ({
-      key: blur(key),
-      value: blur(value),
-      headers: headers.map(([name, content]) => [name, blur(content)] as const),
+      key: shown(key),
+      value: shown(value),
+      headers: headers.map(([name, content]) => [name, shownInHeader(content)] as const),
       timestamp,
     })),
   }));

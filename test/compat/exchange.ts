@@ -13,6 +13,7 @@ import {
   oldJavaPeer,
   purePythonPeer,
   pythonPeer,
+  rustPeer,
 } from './peers/program_peer.ts';
 
 type Start = (bootstrap: string) => Promise<Peer>;
@@ -39,6 +40,7 @@ export type FurtherName =
   | 'kafka_python'
   | 'kafkajs'
   | 'platformatic'
+  | 'rdkafka'
   | 'sarama'
   | 'segmentio';
 
@@ -52,6 +54,7 @@ export const furtherPeers: Readonly<Record<FurtherName, Start>> = {
     purePythonPeer('kafka_python', bootstrap, { noNullHeaders: true, noNullRecords: true }),
   kafkajs: (bootstrap) => nodePeer('kafkajs', bootstrap, { noNullHeaders: true }),
   platformatic: (bootstrap) => nodePeer('platformatic', bootstrap),
+  rdkafka: rustPeer,
   sarama: (bootstrap) => goPeer('sarama', bootstrap),
   segmentio: (bootstrap) =>
     goPeer('segmentio', bootstrap, { notIdempotent: true, readsEmptyAsNull: true }),

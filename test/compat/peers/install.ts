@@ -110,6 +110,21 @@ export async function installGo(name: keyof typeof goPrograms): Promise<{ progra
   return { program };
 }
 
+/** rdkafka, with the librdkafka that its crate builds; answers with the path of the built program. */
+export async function installRust(): Promise<{ program: string }> {
+  const dir = join(cache, 'rust');
+  const source = join(clients, 'rust');
+  const target = join(dir, 'target');
+  const sources = ['Cargo.toml', 'Cargo.lock', 'src/main.rs'].map((name) => join(source, name));
+  await once(dir, sources, async () => {
+    await need('cargo', ['--version'], []);
+    await need('cmake', ['--version'], ['cmake']);
+    await need('g++', ['--version'], ['g++']);
+    await fetchWith('cargo', ['build', '--locked'], source, { CARGO_TARGET_DIR: target });
+  });
+  return { program: join(target, 'debug', 'compat-rust-client') };
+}
+
 /** KafkaJS and @platformatic/kafka; answers with the path of the peer program. */
 export async function installNode(name: 'kafkajs' | 'platformatic'): Promise<{ program: string }> {
   nodePackages ??= installNodePackages();
@@ -182,6 +197,7 @@ const lanes: readonly (readonly [name: string, install: () => Promise<unknown>][
     ['confluent-kafka for Python', installPython],
     ['aiokafka, kafka-python', () => installPurePython('aiokafka')],
     ['kafkajs, @platformatic/kafka', () => installNode('kafkajs')],
+    ['rdkafka', installRust],
   ],
 ];
 

@@ -64,6 +64,8 @@ export interface Limits {
   readonly noNullRecords?: true;
   /** Its consumer shows empty keys, values and headers as null. */
   readonly readsEmptyAsNull?: true;
+  /** Its consumer shows the null value of a header as an empty one. */
+  readonly readsNullHeadersAsEmpty?: true;
 }
 
 export interface Peer {

@@ -12,6 +12,7 @@ import {
   installOldJava,
   installPurePython,
   installPython,
+  installRust,
 } from './install.ts';
 import {
   CONSUME_TIMEOUT_MS,
@@ -193,4 +194,11 @@ export async function purePythonPeer(
 ): Promise<Peer> {
   const { python, program } = await installPurePython(name);
   return new ProgramPeer(name, new Program(python, [program]), bootstrap, limits);
+}
+
+/** rdkafka. */
+export async function rustPeer(bootstrap: string): Promise<Peer> {
+  const { program } = await installRust();
+  const limits = { noNullHeaders: true, readsNullHeadersAsEmpty: true } as const;
+  return new ProgramPeer('rdkafka', new Program(program, []), bootstrap, limits);
 }

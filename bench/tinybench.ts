@@ -19,6 +19,7 @@ import { type Measurement, measureAll } from './micro/measure.ts';
 import { formatTable } from './micro/report.ts';
 import { openBatchSuite } from './suites/batch.ts';
 import { openCodecSuite } from './suites/codec.ts';
+import { openFabricSuite } from './suites/fabric.ts';
 import { openLogSuite } from './suites/log.ts';
 
 const roundsDefault = 5;
@@ -145,7 +146,7 @@ if (options === null) {
   process.stdout.write(usage);
   process.exitCode = 2;
 } else {
-  const suites = [openCodecSuite(), openBatchSuite(), openLogSuite()];
+  const suites = [openCodecSuite(), openBatchSuite(), openLogSuite(), await openFabricSuite()];
   const calibration = new Calibration();
   try {
     process.exitCode = await runAll(options, suites, calibration);

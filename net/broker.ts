@@ -8,8 +8,11 @@
 import { NodeDisk, nodeClock, nodeRandom, readBootId } from '../engine/node_ports.ts';
 import type { Disk } from '../engine/ports.ts';
 import { type SupervisedThread, Supervisor } from '../engine/thread/supervisor.ts';
-import { metadataTopicName } from '../replication/metadata/records.ts';
+import { type MetadataDelta, metadataTopicName } from '../replication/metadata/records.ts';
 import type { BrokerConfig } from './config/broker_config.ts';
+import { createFabric, type FabricMemory, fabricTransfers } from './fabric/fabric_memory.ts';
+import { PartitionPlacer } from './fabric/partition_placer.ts';
+import type { TopicPlacement } from './fabric/placements.ts';
 import { Listeners } from './listeners.ts';
 import { LogDirectories } from './log_directories.ts';
 import type { Logger } from './logger.ts';
@@ -72,7 +75,15 @@ class RunningBroker implements Broker {
   #quorum: MetadataQuorumParts | null = null;
   #brokerEpoch = -1;
   #checkpointTimer: NodeJS.Timeout | null = null;
-  #isShardClean: boolean = false;
+  readonly #placer: PartitionPlacer;
+  /** By number. */
+  #shards: readonly SupervisedThread[] = [];
+  /** Shards that have no requests of their connections under way, being stopped or gone. */
+  readonly #drained = new Set<number>();
+  /** Shards that have closed all their logs. */
+  readonly #clean = new Set<number>();
+  readonly #failedDirs = new Set<string>();
+  #arePlacesTold: boolean = false;
 
   constructor(config: BrokerConfig, logger: Logger, seams: BrokerSeams) {
     this.#config = config;
@@ -81,6 +92,7 @@ class RunningBroker implements Broker {
     this.#shardEntry = seams.shardEntry ?? new URL('./shard_main.ts', import.meta.url);
     this.failed = this.#failure.promise;
     this.#listeners = new Listeners(config, logger);
+    this.#placer = new PartitionPlacer(config.shards);
     this.#supervisor = new Supervisor({
       onFailure: ({ name, reason, error }) => this.#fail(`thread ${name} ${reason}`, error),
       onUnresponsive: (name, silentMs) =>
@@ -103,9 +115,10 @@ class RunningBroker implements Broker {
       logger: this.#logger,
     });
     this.#directories = directories;
-    // The thread loads its modules while the metadata log is read here.
-    const shard = this.#spawnShard();
-    await this.#listeners.listen(shard.worker);
+    // The threads load their modules while the metadata log is read here.
+    this.#shards = createFabric(config.shards).map((fabric) => this.#spawnShard(fabric));
+    const shards = this.#shards;
+    await this.#listeners.listen(shards.map(({ worker }) => worker));
     this.#quorum = await this.#openQuorum(directories);
     await this.#register(directories);
     directories.tidy(this.#quorum.host.image);
@@ -113,9 +126,15 @@ class RunningBroker implements Broker {
       type: 'shard.start',
       data: { config, clusterId: directories.clusterId, logDirs: directories.data() },
     };
-    shard.worker.postMessage(start);
-    await Promise.race([this.#quorum.host.attach(shard.worker), this.#throwOnFailure()]);
-    await Promise.race([shard.ready, this.#throwOnFailure()]);
+    const { host } = this.#quorum;
+    this.#tell(start);
+    this.#tellPlaced(this.#placer.all);
+    this.#arePlacesTold = true;
+    const attached = shards.map(({ worker }) => host.attach(worker));
+    await Promise.race([Promise.all(attached), this.#throwOnFailure()]);
+    const ready = shards.map((shard) => shard.ready);
+    await Promise.race([Promise.all(ready), this.#throwOnFailure()]);
+    this.#tell({ type: 'shard.serve' });
     this.#checkpointTimer = setInterval(
       () => this.#checkpointMetadata(),
       config.logFlushOffsetCheckpointIntervalMs,
@@ -134,7 +153,7 @@ class RunningBroker implements Broker {
       await quorum.host.close();
       this.#reportMetadata(directories, quorum);
       await directories.written();
-      if (!this.#isShardClean) throw new Error('not all logs could be closed');
+      if (this.#clean.size < this.#shards.length) throw new Error('not all logs could be closed');
       directories.markClean(this.#brokerEpoch);
     } finally {
       directories.close();
@@ -150,14 +169,46 @@ class RunningBroker implements Broker {
     this.#directories?.close();
   }
 
-  #spawnShard(): SupervisedThread {
+  #spawnShard(fabric: FabricMemory): SupervisedThread {
+    const name = `shard ${fabric.shard}`;
     const data: ShardThreadData = {
-      logger: { ...this.#logger.options, thread: 'shard 0' },
+      logger: { ...this.#logger.options, thread: name },
       graceMs: stopGraceMs.requests,
+      fabric,
     };
-    const shard = this.#supervisor.spawn({ name: 'shard 0', entry: this.#shardEntry, data });
-    shard.worker.on('message', (message: FromShard) => this.#onShardMessage(message));
+    const transfer = fabricTransfers(fabric);
+    const shard = this.#supervisor.spawn({ name, entry: this.#shardEntry, data, transfer });
+    const { worker } = shard;
+    worker.on('message', (message: FromShard) => this.#onShardMessage(message, fabric.shard));
+    worker.on('exit', () => this.#onDrained(fabric.shard));
     return shard;
+  }
+
+  #tell(message: ToShard): void {
+    for (const { worker } of this.#shards) worker.postMessage(message);
+  }
+
+  /** What is committed before the shards are told everything needs no telling. */
+  #place(delta: MetadataDelta): void {
+    const placed = this.#placer.follow(delta);
+    if (this.#arePlacesTold) this.#tellPlaced(placed);
+  }
+
+  #tellPlaced(topics: readonly TopicPlacement[]): void {
+    if (topics.length > 0) this.#tell({ type: 'shard.placed', topics });
+  }
+
+  /** Logs are closed only when no shard can need those of another one any more. */
+  #onDrained(shard: number): void {
+    this.#drained.add(shard);
+    if (this.#drained.size === this.#shards.length) this.#tell({ type: 'shard.close' });
+  }
+
+  #onDirFailed(path: string, reason: string): void {
+    if (this.#failedDirs.has(path)) return;
+    this.#failedDirs.add(path);
+    this.#directories!.noteFlushFailure(path);
+    this.#tell({ type: 'shard.failDir', path, reason });
   }
 
   #openQuorum(directories: LogDirectories): Promise<MetadataQuorumParts> {
@@ -174,6 +225,7 @@ class RunningBroker implements Broker {
       afterPowerLoss: metadata.afterPowerLoss,
       dropCache: metadata.flushFailed,
       onWarning: (message) => this.#logger.warn(message),
+      beforeDelta: (delta) => this.#place(delta),
       onFailed: (error) => {
         directories.noteFlushFailure(metadata.path);
         this.#fail(`the metadata log failed: ${error.message}`, error);
@@ -197,7 +249,7 @@ class RunningBroker implements Broker {
     this.#brokerEpoch = reply.result.brokerEpoch;
   }
 
-  #onShardMessage(message: FromShard): void {
+  #onShardMessage(message: FromShard, shard: number): void {
     const directories = this.#directories!;
     switch (message.type) {
       case 'shard.closed':
@@ -209,11 +261,14 @@ class RunningBroker implements Broker {
       case 'shard.deleted':
         directories.removePartition(message);
         break;
+      case 'shard.drained':
+        this.#onDrained(shard);
+        break;
       case 'shard.stopped':
-        this.#isShardClean = message.clean;
+        if (message.clean) this.#clean.add(shard);
         break;
       case 'shard.dirFailed':
-        directories.noteFlushFailure(message.path);
+        this.#onDirFailed(message.path, message.reason);
         break;
       case 'shard.failed':
         this.#fail(message.reason, null);

@@ -1,8 +1,8 @@
 /**
  * The broker's listening sockets, and what clients are told of them.
  *
- * Thread: main. Connections are handed to the shard thread as descriptors and counted until it says that they
- * are closed.
+ * Thread: main. A connection is handed, as a descriptor, to the shard that has the fewest, and counted until that says
+ * that it is closed.
  */
 import type { Worker } from 'node:worker_threads';
 import { native } from '../engine/native.ts';
@@ -17,12 +17,23 @@ import type { ToShard } from './shard_messages.ts';
 /** Kafka's `SecurityProtocol` code. */
 const plaintext = 0;
 
+interface ShardLoad {
+  readonly worker: Worker;
+  /** Invariant: its entries in `#shardOf`. */
+  connections: number;
+}
+
 export class Listeners {
   readonly #config: BrokerConfig;
   readonly #logger: Logger;
   readonly #counts: ConnectionCounts;
   /** In the order of `config.listeners`. */
   readonly #acceptors: Acceptor[] = [];
+  readonly #shards: ShardLoad[] = [];
+  /** By connection id. */
+  readonly #shardOf = new Map<number, ShardLoad>();
+  /** The shard that is asked first: among equals, each in turn. */
+  #nextShard = 0;
 
   constructor(config: BrokerConfig, logger: Logger) {
     this.#config = config;
@@ -41,9 +52,10 @@ export class Listeners {
   }
 
   /** Binds all listeners. Rejects with Node's error (EADDRINUSE, …) when one cannot be bound. */
-  async listen(shard: Worker): Promise<void> {
+  async listen(shards: readonly Worker[]): Promise<void> {
+    for (const worker of shards) this.#shards.push({ worker, connections: 0 });
     for (const listener of this.#config.listeners)
-      this.#acceptors.push(await this.#accept(listener, shard));
+      this.#acceptors.push(await this.#accept(listener));
   }
 
   /** Where clients are sent: the advertised listeners, a port 0 among them being the one that was bound. */
@@ -59,13 +71,17 @@ export class Listeners {
   /** A connection that was handed over is gone. */
   closed(connectionId: number): void {
     this.#counts.remove(connectionId);
+    const shard = this.#shardOf.get(connectionId);
+    if (shard === undefined) return;
+    this.#shardOf.delete(connectionId);
+    shard.connections -= 1;
   }
 
   async close(): Promise<void> {
     await Promise.all(this.#acceptors.map((acceptor) => acceptor.close()));
   }
 
-  #accept({ name, host, port }: Listener, shard: Worker): Promise<Acceptor> {
+  #accept({ name, host, port }: Listener): Promise<Acceptor> {
     const calls = native();
     if (calls === null)
       throw new Error(
@@ -83,9 +99,20 @@ export class Listeners {
         dup: calls.dup,
         deliver: (fd, origin) => {
           const message: ToShard = { type: 'shard.connection', fd, origin };
-          shard.postMessage(message);
+          this.#leastBusy(origin.id).postMessage(message);
         },
       },
     });
+  }
+
+  /** The thread with the fewest connections, which gets this one. */
+  #leastBusy(connectionId: number): Worker {
+    const shards = this.#shards;
+    let best = shards[this.#nextShard]!;
+    for (const shard of shards) if (shard.connections < best.connections) best = shard;
+    best.connections += 1;
+    this.#shardOf.set(connectionId, best);
+    this.#nextShard = (shards.indexOf(best) + 1) % shards.length;
+    return best.worker;
   }
 }

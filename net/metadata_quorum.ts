@@ -3,7 +3,7 @@ import { randomInt } from 'node:crypto';
 import type { Clock, Disk, Random } from '../engine/ports.ts';
 import { Controller } from '../replication/metadata/controller.ts';
 import { MetadataImage } from '../replication/metadata/image.ts';
-import type { FeatureRange } from '../replication/metadata/records.ts';
+import type { FeatureRange, MetadataDelta } from '../replication/metadata/records.ts';
 import { FileStateStore } from '../replication/raft/file_state_store.ts';
 import { PartitionLogStore } from '../replication/raft/partition_log_store.ts';
 import { SingleVoter } from '../replication/raft/single_voter.ts';
@@ -27,6 +27,8 @@ export interface MetadataQuorumOptions {
   readonly dropCache: boolean;
   readonly onWarning: (message: string) => void;
   /** The metadata log's storage failed: stop the process with this reason. */
+  /** See `QuorumHostOptions.beforeDelta`; called for what is replayed, too. */
+  readonly beforeDelta: (delta: MetadataDelta) => void;
   readonly onFailed: (error: Error) => void;
 }
 
@@ -84,7 +86,8 @@ export async function openMetadataQuorum(
     newUuid: () => randomUuid(random),
   });
   const image = new MetadataImage(clusterId);
-  const host = new QuorumHost({ quorum, controller, image, onFailed: options.onFailed });
+  const { onFailed, beforeDelta } = options;
+  const host = new QuorumHost({ quorum, controller, image, onFailed, beforeDelta });
   await host.start();
   return { host, store };
 }

@@ -30,6 +30,8 @@ export interface QuorumHostOptions {
   readonly controller: Controller;
   /** An empty image; the host keeps it at what is committed. */
   readonly image: MetadataImage;
+  /** Called with each committed delta before any thread is sent it. */
+  readonly beforeDelta?: (delta: MetadataDelta) => void;
   /** The quorum's storage failed: the process should stop with this reason. */
   readonly onFailed: (error: Error) => void;
 }
@@ -116,6 +118,7 @@ export class QuorumHost implements QuorumListener {
 
   onCommitted(batch: MetadataBatch): void {
     this.#options.image.follow(batch);
+    this.#options.beforeDelta?.(batch);
     for (const thread of this.#threads) this.#sendDelta(thread, batch);
     this.#sendReady();
   }

@@ -1,8 +1,8 @@
 /**
  * Runs a shard on this worker thread: makes it when main says with what, and takes connections once it is ready.
  *
- * Thread: the worker's. A connection that arrives before the logs are open waits, or its first request would
- * find no topics.
+ * Thread: the worker's. A connection that arrives before the logs of all shards are open waits, or its first request
+ * would find no topics.
  */
 import { flushCompileCache } from 'node:module';
 import { parentPort } from 'node:worker_threads';
@@ -19,24 +19,41 @@ export function runShard(ports: ShardPorts): void {
   const port = parentPort;
   if (port === null) throw new Error('a shard runs on a worker thread');
   let shard: Shard | null = null;
-  let isReady = false;
+  let isServing = false;
   const waiting: Array<ToShard & { type: 'shard.connection' }> = [];
   const supervision = supervised(async () => shard?.stop(graceMs));
-  const { logger, graceMs } = supervision.data as ShardThreadData;
+  const { logger, graceMs, fabric } = supervision.data as ShardThreadData;
 
   const start = async (data: ShardData): Promise<void> => {
-    const started = new Shard({ data, ports, logger: createLogger(logger), port });
+    const started = new Shard({ data, ports, logger: createLogger(logger), port, fabric });
     shard = started;
     await started.ready;
-    isReady = true;
     supervision.ready();
-    for (const { fd, origin } of waiting) started.adopt(fd, origin);
     setTimeout(flushCompileCache, compileCacheDelayMs).unref();
   };
   port.on('message', (message: ToShard) => {
-    if (message.type === 'shard.start') void start(message.data);
-    else if (message.type !== 'shard.connection') return;
-    else if (isReady) shard?.adopt(message.fd, message.origin);
-    else waiting.push(message);
+    switch (message.type) {
+      case 'shard.start':
+        void start(message.data);
+        break;
+      case 'shard.placed':
+        shard?.place(message.topics);
+        break;
+      case 'shard.serve':
+        isServing = true;
+        for (const { fd, origin } of waiting.splice(0)) shard?.adopt(fd, origin);
+        break;
+      case 'shard.connection':
+        if (isServing) shard?.adopt(message.fd, message.origin);
+        else waiting.push(message);
+        break;
+      case 'shard.failDir':
+        shard?.failDirectory(message.path, message.reason);
+        break;
+      case 'shard.close':
+        shard?.closeLogs();
+        break;
+      // The others are the quorum's, see `QuorumClient`.
+    }
   });
 }

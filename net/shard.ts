@@ -7,10 +7,15 @@
 import { randomInt } from 'node:crypto';
 import { native } from '../engine/native.ts';
 import type { Clock, Disk, Random } from '../engine/ports.ts';
+import type { MetadataChanges } from '../replication/metadata/changes.ts';
 import { MetadataImage } from '../replication/metadata/image.ts';
 import type { PartitionLeader } from '../replication/partition/leader.ts';
 import type { BrokerConfig } from './config/broker_config.ts';
 import { topicSettings } from './config/topic_settings.ts';
+import { Fabric } from './fabric/fabric.ts';
+import type { FabricMemory } from './fabric/fabric_memory.ts';
+import { PartitionServer } from './fabric/partition_server.ts';
+import { Placements, type TopicPlacement } from './fabric/placements.ts';
 import { produceHandler } from './handlers/00_produce.ts';
 import { fetchHandler } from './handlers/01_fetch.ts';
 import { listOffsetsHandler } from './handlers/02_list_offsets.ts';
@@ -27,6 +32,7 @@ import type { Logger } from './logger.ts';
 import { ProducerIds } from './producer_ids.ts';
 import { QuorumClient } from './quorum_client.ts';
 import type { QuorumPort } from './quorum_messages.ts';
+import { type Place, Routes } from './routes.ts';
 import type { ConnectionOrigin } from './server/connection.ts';
 import { ConnectionHost } from './server/connection_host.ts';
 import { FetchSessions } from './server/fetch_sessions.ts';
@@ -35,6 +41,7 @@ import { Registry } from './server/registry.ts';
 import type { FromShard, ShardData } from './shard_messages.ts';
 import { ShardPartitions } from './shard_partitions.ts';
 import type { ShardServices } from './shard_services.ts';
+import { TopicRules } from './topic_rules.ts';
 
 /** What a shard needs of the machine; a test or a simulator gives it others. */
 export interface ShardPorts {
@@ -49,6 +56,7 @@ export interface ShardOptions {
   readonly logger: Logger;
   /** To main: carries the quorum's messages and the shard's own. */
   readonly port: QuorumPort;
+  readonly fabric: FabricMemory;
 }
 
 const tickMs = 1_000;
@@ -58,44 +66,66 @@ export class Shard {
   readonly #options: ShardOptions;
   readonly #partitions: ShardPartitions;
   readonly #quorum: QuorumClient;
-  readonly #purgatory: Purgatory<PartitionLeader> = new Purgatory();
+  readonly #image: MetadataImage;
+  readonly #placements: Placements;
+  readonly #topicRules: TopicRules;
+  readonly #server: PartitionServer;
+  readonly #fabric: Fabric;
+  readonly #purgatory: Purgatory<Place> = new Purgatory();
   readonly #produceTimeouts: Purgatory<never> = new Purgatory();
   readonly #connections: ConnectionHost;
   /** Partitions whose parked fetches get another look at the end of the current callback. */
-  #woken: PartitionLeader[] = [];
+  #woken: Place[] = [];
+  /** Fulfilled when no shard has requests under way any more. */
+  readonly #closing = Promise.withResolvers<void>();
   readonly #timers: NodeJS.Timeout[];
 
   constructor(options: ShardOptions) {
     this.#options = options;
-    const { data, ports, logger, port } = options;
+    const { data, ports, logger, port, fabric } = options;
     const { config } = data;
     const image = new MetadataImage(data.clusterId);
+    this.#image = image;
+    this.#placements = new Placements(fabric.shard, fabric.shardCount);
+    this.#topicRules = new TopicRules(image, config);
     this.#partitions = new ShardPartitions({
       config,
       image,
+      placements: this.#placements,
       ...ports,
       logDirs: data.logDirs,
       logger,
       defer: (run) => this.#defer(run),
-      onHighWatermark: (leader) => this.#wake(leader),
+      onHighWatermark: (leader) => this.#onHighWatermark(leader),
       onDeleted: (deleted) => this.#post({ type: 'shard.deleted', ...deleted }),
-      onDirFailed: (path) => this.#post({ type: 'shard.dirFailed', path }),
+      onDirFailed: (path, reason) => this.#post({ type: 'shard.dirFailed', path, reason }),
       onAllFailed: (reason) => this.#post({ type: 'shard.failed', reason }),
     });
     this.#quorum = new QuorumClient({
       port,
       nodeId: config.nodeId,
       image,
-      onChanges: (changes) => this.#partitions.apply(changes),
+      onChanges: (changes) => this.#apply(changes),
       onFailed: (error) => {
         const reason = error instanceof Error ? error.message : String(error);
         this.#post({ type: 'shard.failed', reason: `metadata cannot be applied: ${reason}` });
       },
     });
+    const partitions = this.#partitions.table;
+    this.#server = new PartitionServer({ partitions, placements: this.#placements, logger });
+    this.#fabric = new Fabric({
+      memory: fabric,
+      server: this.#server,
+      onMoved: (number) => this.#onMoved(number),
+      onTurn: () => {
+        this.#wakeAll();
+        this.#connections.flush();
+      },
+    });
     const services = this.#makeServices(image);
-    this.#connections = makeConnections(options, makeRegistry(services));
+    this.#connections = makeConnections(options, makeRegistry(services), this.#fabric);
     this.#timers = [
-      setInterval(() => this.#partitions.tick(), tickMs),
+      setInterval(() => this.#tick(), tickMs),
       setInterval(() => this.#checkpoint(), config.logFlushOffsetCheckpointIntervalMs),
     ];
   }
@@ -105,13 +135,29 @@ export class Shard {
     return this.#quorum.ready;
   }
 
+  /** Main has decided where partitions go. */
+  place(topics: readonly TopicPlacement[]): void {
+    this.#placements.add(topics);
+  }
+
+  /** A log directory has failed on another shard. */
+  failDirectory(path: string, reason: string): void {
+    this.#partitions.failDirectory(path, reason);
+  }
+
+  /** No shard has requests under way any more: `stop` may close the logs. */
+  closeLogs(): void {
+    this.#closing.resolve();
+  }
+
   /** Takes over a connected descriptor. */
   adopt(fd: number, origin: ConnectionOrigin): void {
     this.#connections.adopt(fd, origin);
   }
 
   /**
-   * Answers what is running within `graceMs`, closes connections and logs, and tells main how it went. Fetches are
+   * Answers what is running within `graceMs`, closes connections and, when the other shards have done so too, the logs,
+   * which their requests may need until then; and tells main how it went. Fetches are
    * answered with what there is; produce requests wait for their flush as ever, since "timed out" would make
    * producers send again what is about to be stored.
    */
@@ -120,6 +166,8 @@ export class Shard {
     const drained = this.#connections.stop(graceMs);
     this.#purgatory.expireAll();
     await drained;
+    this.#post({ type: 'shard.drained' });
+    await this.#closing.promise;
     const { dirs, clean } = await this.#partitions.close();
     this.#post({ type: 'shard.checkpoint', dirs });
     this.#post({ type: 'shard.stopped', clean });
@@ -137,9 +185,12 @@ export class Shard {
       logger,
       config,
       clock: ports.clock,
-      partitions: this.#partitions.table,
-      fetchSessions: new FetchSessions(config.maxIncrementalFetchSessionCacheSlots, () =>
-        randomInt(1, sessionIdEnd),
+      routes: new Routes(this.#partitions.table, this.#placements, image),
+      remote: this.#fabric.remote,
+      topicRules: this.#topicRules,
+      fetchSessions: new FetchSessions(
+        this.#share(config.maxIncrementalFetchSessionCacheSlots),
+        () => randomInt(1, sessionIdEnd),
       ),
       purgatory: this.#purgatory,
       produceTimeouts: this.#produceTimeouts,
@@ -156,17 +207,52 @@ export class Shard {
     });
   }
 
+  /** This shard's part of what is meant for the whole broker. */
+  #share(count: number): number {
+    return Math.ceil(count / this.#options.fabric.shardCount);
+  }
+
+  #apply(changes: MetadataChanges): void {
+    this.#partitions.apply(changes);
+    for (const { id } of changes.deletedTopics) {
+      this.#placements.remove(id);
+      this.#topicRules.forget(id);
+    }
+    for (const name of changes.changedTopicConfigs) {
+      const topic = this.#image.topic(name);
+      if (topic !== undefined) this.#topicRules.forget(topic.id);
+    }
+  }
+
+  #tick(): void {
+    this.#partitions.tick();
+    this.#fabric.tick();
+  }
+
+  #onHighWatermark(leader: PartitionLeader): void {
+    this.#wake(leader);
+    this.#server.moved(leader);
+  }
+
+  /** A partition of another shard has more to read. */
+  #onMoved(number: number): void {
+    const placed = this.#placements.byNumber(number);
+    if (placed === undefined) return;
+    placed.moves += 1;
+    this.#wake(placed);
+  }
+
   /** One flush may raise many high watermarks: a fetch over several of them should see them all. */
-  #wake(leader: PartitionLeader): void {
-    if (!this.#purgatory.hasWaiters(leader)) return;
+  #wake(place: Place): void {
+    if (!this.#purgatory.hasWaiters(place)) return;
     if (this.#woken.length === 0) queueMicrotask(() => this.#wakeAll());
-    this.#woken.push(leader);
+    this.#woken.push(place);
   }
 
   #wakeAll(): void {
     const woken = this.#woken;
     this.#woken = [];
-    for (const leader of woken) this.#purgatory.wake(leader);
+    for (const place of woken) this.#purgatory.wake(place);
   }
 
   #checkpoint(): void {
@@ -196,14 +282,18 @@ export function makeRegistry(services: ShardServices): Registry {
   return registry;
 }
 
-function makeConnections({ data, logger, port }: ShardOptions, registry: Registry): ConnectionHost {
+function makeConnections(
+  { data, logger, port, fabric: { shardCount } }: ShardOptions,
+  registry: Registry,
+  fabric: Fabric,
+): ConnectionHost {
   const config: BrokerConfig = data.config;
   const calls = native();
-  return new ConnectionHost({
+  const host = new ConnectionHost({
     registry,
     limits: {
       frameBytesMax: config.socketRequestMaxBytes,
-      requestMemoryBytesMax: config.queuedMaxRequestBytes,
+      requestMemoryBytesMax: Math.ceil(config.queuedMaxRequestBytes / shardCount),
       idleMsMax: config.connectionsMaxIdleMs,
     },
     log: logger,
@@ -212,5 +302,8 @@ function makeConnections({ data, logger, port }: ShardOptions, registry: Registr
       const message: FromShard = { type: 'shard.closed', connectionId };
       port.postMessage(message);
     },
+    isCongested: () => fabric.isCongested,
   });
+  host.memory.slabs.onRetired = (slabId) => fabric.retireSlab(slabId);
+  return host;
 }

@@ -4,6 +4,8 @@
  */
 import type { PartitionCheckpoint, PartitionMarks } from '../engine/log/log_directory.ts';
 import type { BrokerConfig } from './config/broker_config.ts';
+import type { FabricMemory } from './fabric/fabric_memory.ts';
+import type { TopicPlacement } from './fabric/placements.ts';
 import type { LoggerOptions } from './logger.ts';
 import type { ConnectionOrigin } from './server/connection.ts';
 
@@ -12,6 +14,7 @@ export interface ShardThreadData {
   readonly logger: LoggerOptions;
   /** For answers to running requests when the thread is told to stop, milliseconds. */
   readonly graceMs: number;
+  readonly fabric: FabricMemory;
 }
 
 /** What a shard begins its work with. */
@@ -37,6 +40,14 @@ export interface LogDirData {
 export type ToShard =
   /** Comes before anything else, the quorum's messages included. */
   | { readonly type: 'shard.start'; readonly data: ShardData }
+  /** Where partitions go, before the metadata that creates them. */
+  | { readonly type: 'shard.placed'; readonly topics: readonly TopicPlacement[] }
+  /** All shards have opened their logs: connections may be served. */
+  | { readonly type: 'shard.serve' }
+  /** No shard has requests under way any more: close the logs. */
+  | { readonly type: 'shard.close' }
+  /** A log directory failed on another shard. */
+  | { readonly type: 'shard.failDir'; readonly path: string; readonly reason: string }
   /** A descriptor that is the shard's from now on. */
   | { readonly type: 'shard.connection'; readonly fd: number; readonly origin: ConnectionOrigin };
 
@@ -44,10 +55,12 @@ export type FromShard =
   | { readonly type: 'shard.closed'; readonly connectionId: number }
   | { readonly type: 'shard.checkpoint'; readonly dirs: readonly LogDirCheckpoint[] }
   | ({ readonly type: 'shard.deleted' } & DeletedPartition)
+  /** No request of this shard's connections is under way any more. */
+  | { readonly type: 'shard.drained' }
   /** All logs are closed; `clean` when all that is in them is on stable storage. */
   | { readonly type: 'shard.stopped'; readonly clean: boolean }
   /** A write or flush failed, and the directory is offline. */
-  | { readonly type: 'shard.dirFailed'; readonly path: string }
+  | { readonly type: 'shard.dirFailed'; readonly path: string; readonly reason: string }
   /** The shard cannot go on; the process must stop with this reason. */
   | { readonly type: 'shard.failed'; readonly reason: string };
 

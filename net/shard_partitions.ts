@@ -16,6 +16,7 @@ import type { MetadataImage, PartitionImage, TopicImage } from '../replication/m
 import { PartitionLeader } from '../replication/partition/leader.ts';
 import type { BrokerConfig } from './config/broker_config.ts';
 import { logConfigFor, minInsyncReplicasFor, type TopicOverrides } from './config/topic_config.ts';
+import type { Placements } from './fabric/placements.ts';
 import type { Logger } from './logger.ts';
 import { PartitionTable } from './partition_table.ts';
 import type { DeletedPartition, LogDirCheckpoint, LogDirData } from './shard_messages.ts';
@@ -23,6 +24,8 @@ import type { DeletedPartition, LogDirCheckpoint, LogDirData } from './shard_mes
 export interface ShardPartitionsOptions {
   readonly config: BrokerConfig;
   readonly image: MetadataImage;
+  /** Which partitions are this shard's. */
+  readonly placements: Placements;
   readonly disk: Disk;
   readonly clock: Clock;
   readonly random: Random;
@@ -35,7 +38,7 @@ export interface ShardPartitionsOptions {
   /** A partition's directory waits under a new name to be removed. */
   readonly onDeleted: (deleted: DeletedPartition) => void;
   /** A write or flush in the log directory failed. */
-  readonly onDirFailed: (path: string) => void;
+  readonly onDirFailed: (path: string, reason: string) => void;
   /** No log directory is left. */
   readonly onAllFailed: (reason: string) => void;
 }
@@ -69,7 +72,9 @@ export class ShardPartitions {
   apply(changes: MetadataChanges): void {
     for (const { topic, partition } of changes.deletedPartitions)
       this.#drop(topic, partition.partitionId);
-    for (const created of changes.createdPartitions) if (this.#isOurs(created)) this.#open(created);
+    for (const created of changes.createdPartitions)
+      if (this.#isOurs(created)) this.#open(created);
+      else this.#forgetMarks(created);
     for (const { topic, partition } of changes.changedPartitions) {
       const leader = this.table.byId(topic.id, partition.partitionId);
       if (leader === undefined) continue;
@@ -89,6 +94,12 @@ export class ShardPartitions {
       return;
     this.#producersCheckedMs = clock.monotonicMs();
     for (const log of this.#leaders.keys()) log.expireProducers(clock.wallMs());
+  }
+
+  /** Another shard has found that the log directory does not work any more. */
+  failDirectory(path: string, reason: string): void {
+    const dir = this.#dirs.find((one) => one.path === path);
+    dir?.group.takeOffline(new DiskError('EIO', reason));
   }
 
   /** Brings what a restart would have to read again up to date on the disk; `done` gets the directories that went well. */
@@ -141,8 +152,18 @@ export class ShardPartitions {
     };
   }
 
-  #isOurs({ partition }: PartitionReference): boolean {
-    return partition.replicas.includes(this.#options.config.nodeId);
+  #isOurs({ topic, partition }: PartitionReference): boolean {
+    const { config, placements } = this.#options;
+    return (
+      partition.replicas.includes(config.nodeId) &&
+      placements.isOurs(topic.id, partition.partitionId)
+    );
+  }
+
+  /** Marks describe what was there at the start, and not a later topic of the same name that comes to this shard. */
+  #forgetMarks({ topic, partition }: PartitionReference): void {
+    const name = partitionDirectoryName(topic.name, partition.partitionId);
+    for (const dir of this.#dirs) dir.partitions.delete(name);
   }
 
   #open(reference: PartitionReference): void {
@@ -277,7 +298,7 @@ export class ShardPartitions {
     );
     for (const [log, leader] of this.#leaders)
       if (isIn(log, path)) leader.refuse(ErrorCode.KAFKA_STORAGE_ERROR);
-    this.#options.onDirFailed(path);
+    this.#options.onDirFailed(path, error.message);
     if (this.#dirs.every(({ group }) => group.failure !== null))
       this.#options.onAllFailed(
         `every log directory is offline, the last one for: ${error.message}`,

@@ -25,6 +25,7 @@ const usage = `usage: npm test -- [filter]… [options]
   --jobs N           files at once
   --timeout SECONDS  for each file
   --seeds N          how many seeds the simulations and fuzzers run (MILLRACE_SEEDS)
+  --messages N       how many messages the stress tests between threads send (MILLRACE_MESSAGES)
   --broker NAME      millrace or kafka: what the compat suite runs against (MILLRACE_COMPAT_BROKER)
   --verbose          show the output of files that pass, too
 `;
@@ -50,6 +51,7 @@ function readOptions(args: string[]): Options | string {
       jobs: text,
       timeout: text,
       seeds: text,
+      messages: text,
       broker: text,
       verbose: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
@@ -60,7 +62,7 @@ function readOptions(args: string[]): Options | string {
   if (suite === undefined) {
     return `there is no suite '${values.suite}', only ${Object.keys(suites).join(', ')}\n`;
   }
-  for (const name of ['jobs', 'timeout', 'seeds'] as const) {
+  for (const name of ['jobs', 'timeout', 'seeds', 'messages'] as const) {
     const value = values[name];
     if (value !== undefined && !/^[1-9]\d*$/.test(value)) {
       return `--${name} takes a whole number above 0, not '${value}'\n`;
@@ -68,6 +70,7 @@ function readOptions(args: string[]): Options | string {
   }
   const env = { ...process.env };
   if (values.seeds !== undefined) env['MILLRACE_SEEDS'] = values.seeds;
+  if (values.messages !== undefined) env['MILLRACE_MESSAGES'] = values.messages;
   if (values.broker !== undefined) env['MILLRACE_COMPAT_BROKER'] = values.broker;
   return {
     suite,

@@ -96,7 +96,7 @@ export class FlushGroup {
     this.#logs.delete(log);
   }
 
-  /** The owner has found the directory broken in another way: from now on as after a failed flush. */
+  /** The owner, or another thread, has found the directory broken in another way: from now on as after a failed flush. */
   takeOffline(error: DiskError): void {
     this.#fail(error);
   }

@@ -81,6 +81,8 @@ export class SlabAllocator {
   #usedBytes = 0;
   /** The slab that served last, tried first: keeps the working set in few pages. */
   #current: Slab | null = null;
+  /** Told of each slab that is given up, for other threads that may hold views of it. */
+  onRetired: ((slabId: number) => void) | null = null;
 
   /** Bytes in regions that are out, rounded to blocks. */
   get usedBytes(): number {
@@ -125,6 +127,7 @@ export class SlabAllocator {
     if (region.order === dedicated) {
       this.#dedicatedBytes -= region.capacity;
       region.order = freed;
+      this.onRetired?.(region.slabId);
       return;
     }
     const slab = this.#slabs.get(region.slabId);
@@ -148,6 +151,7 @@ export class SlabAllocator {
       } else {
         this.#slabs.delete(slab.id);
         if (this.#current === slab) this.#current = null;
+        this.onRetired?.(slab.id);
       }
     }
   }

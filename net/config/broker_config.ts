@@ -2,7 +2,7 @@
  * The typed configuration of a broker. A plain value that can be posted to threads. Times in milliseconds, sizes in
  * bytes; Kafka's names in camel case, see docs/configuration.md for what each means.
  */
-import { hostname, totalmem } from 'node:os';
+import { availableParallelism, hostname, totalmem } from 'node:os';
 import { resolve } from 'node:path';
 import type { LogConfig } from '../../engine/log/log_config.ts';
 import { crossCheck } from './cross_checks.ts';
@@ -63,6 +63,8 @@ export interface Surroundings {
   readonly cwd: string;
   readonly hostname: string;
   readonly memoryBytes: number;
+  /** Processors that the process may use; 1 when nothing is said. */
+  readonly cores?: number;
 }
 
 export function localSurroundings(): Surroundings {
@@ -72,6 +74,7 @@ export function localSurroundings(): Surroundings {
     cwd: process.cwd(),
     hostname: hostname(),
     memoryBytes: limit > 0 && limit < total ? limit : total,
+    cores: availableParallelism(),
   };
 }
 
@@ -79,7 +82,7 @@ export function localSurroundings(): Surroundings {
 export function buildBrokerConfig(settings: Settings, around: Surroundings): BrokerConfig {
   const config: BrokerConfig = {
     ...readListeners(settings, around.hostname),
-    ...readIdentity(settings),
+    ...readIdentity(settings, around.cores ?? 1),
     ...readStorage(settings, around.cwd),
     ...readTopicDefaults(settings),
     ...readNetworkLimits(settings, around.memoryBytes),
@@ -91,7 +94,10 @@ export function buildBrokerConfig(settings: Settings, around: Surroundings): Bro
   return config;
 }
 
-function readIdentity(settings: Settings): Pick<BrokerConfig, 'nodeId' | 'rack' | 'shards'> {
+function readIdentity(
+  settings: Settings,
+  cores: number,
+): Pick<BrokerConfig, 'nodeId' | 'rack' | 'shards'> {
   const brokerId = settings.number('broker.id');
   let nodeId = settings.number('node.id');
   if (settings.has('broker.id') && brokerId >= 0) {
@@ -107,11 +113,11 @@ function readIdentity(settings: Settings): Pick<BrokerConfig, 'nodeId' | 'rack' 
       'not supported yet in this version: a node is broker and controller in one. Allowed: broker,controller',
     );
   }
-  if (settings.number('num.shards') > 1) {
-    settings.refuse('num.shards', 'not supported yet in this version. Allowed: -1 or 1');
-  }
   refuseAuthorizer(settings);
-  return { nodeId, rack: settings.text('broker.rack'), shards: 1 };
+  // One processor is left to main, the kernel and the pool.
+  const asked = settings.number('num.shards');
+  const shards = asked === -1 ? Math.max(1, cores - 1) : asked;
+  return { nodeId, rack: settings.text('broker.rack'), shards };
 }
 
 function refuseAuthorizer(settings: Settings): void {

@@ -9,14 +9,16 @@
  *
  * v0-2 are advertised, because old librdkafka switches features off without them, and refused (KIP-896).
  *
- * Thread: the connection's shard. The batches stay where the socket put them: the frame is retained until
- * they are in the page cache. Durable: acks=all is answered once all its batches are below the high watermark.
+ * Thread: the connection's shard, which checks the batches; partitions of other shards take them through the fabric.
+ * The batches stay where the socket put them: the frame is retained until they are in the page cache. Durable: acks=all
+ * is answered once all its batches are below the high watermark.
  */
 import { newBatchInfo } from '../../engine/batch/rules.ts';
 import { validateProduceBatch } from '../../engine/batch/validate.ts';
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import { newAppendResult } from '../../engine/log/append_result.ts';
-import type { AppendWaiter, PartitionLeader } from '../../replication/partition/leader.ts';
+import type { AppendWaiter } from '../../replication/partition/leader.ts';
+import type { RemoteAppendWaiter } from '../fabric/remote_partitions.ts';
 import { ApiKey } from '../protocol/api_key.gen.ts';
 import { codecFor } from '../protocol/codec.ts';
 import { errorMessage } from '../protocol/errors.ts';
@@ -27,6 +29,7 @@ import type {
   ProduceResponsePartitionProduceResponseInput,
   ProduceResponseTopicProduceResponseInput,
 } from '../protocol/messages.gen.ts';
+import { isHere, type Place } from '../routes.ts';
 import type { Parkable, Parked } from '../server/purgatory.ts';
 import type { Handler } from '../server/registry.ts';
 import type { RequestContext } from '../server/request_context.ts';
@@ -98,15 +101,15 @@ class ProduceRun implements Parkable {
   }
 
   /** The batch left the frame, or never will: called by its append, perhaps before `start` has ended. */
-  onWritten(append: PartitionAppend, error: ErrorCode): void {
+  onWritten(append: PartitionAppend, error: ErrorCode, message: string | null = null): void {
     this.#writing -= 1;
     if (this.#started && this.#writing === 0) this.#ctx.frame.release();
-    if (error !== ErrorCode.NONE || this.acks !== -1) this.onAcknowledged(append, error);
+    if (error !== ErrorCode.NONE || this.acks !== -1) this.onAcknowledged(append, error, message);
   }
 
-  onAcknowledged(append: PartitionAppend, error: ErrorCode): void {
+  onAcknowledged(append: PartitionAppend, error: ErrorCode, message: string | null = null): void {
     if (!this.#waiting.delete(append)) return;
-    if (error !== ErrorCode.NONE) this.#refuse(append.response, error, null);
+    if (error !== ErrorCode.NONE) this.#refuse(append.response, error, message);
     if (this.#started) this.#answerWhenDone();
   }
 
@@ -130,24 +133,25 @@ class ProduceRun implements Parkable {
   ): ProduceResponsePartitionProduceResponseInput {
     const response = newResponse(data.index);
     const { records } = data;
-    const leader = this.#find(topic, data.index);
-    if (typeof leader === 'number') this.#refuse(response, leader, null);
+    const place = this.#find(topic, data.index);
+    if (typeof place === 'number') this.#refuse(response, place, null);
     else if (this.acks < -1 || this.acks > 1)
       this.#refuse(response, ErrorCode.INVALID_REQUIRED_ACKS, null);
     else if (!(records instanceof Uint8Array) || records.length === 0)
       this.#refuse(response, ErrorCode.INVALID_RECORD, 'The request holds no batch here.');
-    else this.#appendBatch(leader, records, response, nowMs);
+    else this.#appendBatch(place, records, response, nowMs);
     return response;
   }
 
   #appendBatch(
-    leader: PartitionLeader,
+    place: Place,
     records: Uint8Array,
     response: ProduceResponsePartitionProduceResponseInput,
     nowMs: number,
   ): void {
-    leader.batchRules.nowMs = nowMs;
-    const invalid = validateProduceBatch(records, 0, records.length, leader.batchRules, info);
+    const rules = isHere(place) ? place.batchRules : this.#services.topicRules.of(place.topicId);
+    rules.nowMs = nowMs;
+    const invalid = validateProduceBatch(records, 0, records.length, rules, info);
     if (invalid !== ErrorCode.NONE) {
       this.#refuse(response, invalid, info.errorMessage);
       if (info.recordErrors !== null)
@@ -165,7 +169,12 @@ class ProduceRun implements Parkable {
     this.#waiting.add(append);
     this.#writing += 1;
     const all = this.acks === -1;
-    const error = leader.append(records, 0, records.length, info, all, nowMs, append, result);
+    if (!isHere(place)) {
+      const { slabId } = this.#ctx.frame;
+      this.#services.remote.append(place, slabId, records, info, all, nowMs, append);
+      return;
+    }
+    const error = place.append(records, 0, records.length, info, all, nowMs, append, result);
     if (error !== ErrorCode.NONE) {
       this.#waiting.delete(append);
       this.#writing -= 1;
@@ -174,23 +183,15 @@ class ProduceRun implements Parkable {
     }
     response.baseOffset = result.baseOffset;
     response.logAppendTimeMs = result.logAppendTimeMs;
-    response.logStartOffset = leader.log.logStartOffset;
+    response.logStartOffset = place.log.logStartOffset;
   }
 
-  /** The partition's leader here, or why there is none. */
-  #find(topic: ProduceRequestTopicProduceData, index: number): PartitionLeader | ErrorCode {
-    const { partitions, image } = this.#services;
-    const byId = this.#ctx.apiVersion >= topicIdsSince;
-    const leader = byId
-      ? partitions.byId(topic.topicId, index)
-      : partitions.byName(topic.name, index);
-    if (leader !== undefined) return leader;
-    const known = byId ? image.topicById(topic.topicId) : image.topic(topic.name);
-    if (known === undefined)
-      return byId ? ErrorCode.UNKNOWN_TOPIC_ID : ErrorCode.UNKNOWN_TOPIC_OR_PARTITION;
-    return known.partitions[index] === undefined
-      ? ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-      : ErrorCode.NOT_LEADER_OR_FOLLOWER;
+  /** Where the partition is, or why there is none. */
+  #find(topic: ProduceRequestTopicProduceData, index: number): Place | ErrorCode {
+    const { routes } = this.#services;
+    return this.#ctx.apiVersion >= topicIdsSince
+      ? routes.byId(topic.topicId, index)
+      : routes.byName(topic.name, index);
   }
 
   #refuse(
@@ -229,7 +230,7 @@ class ProduceRun implements Parkable {
 }
 
 /** One batch of a request, on its way to the disk. */
-class PartitionAppend implements AppendWaiter {
+class PartitionAppend implements AppendWaiter, RemoteAppendWaiter {
   readonly response: ProduceResponsePartitionProduceResponseInput;
   endOffset = 0;
   readonly #run: ProduceRun;
@@ -237,6 +238,16 @@ class PartitionAppend implements AppendWaiter {
   constructor(run: ProduceRun, response: ProduceResponsePartitionProduceResponseInput) {
     this.#run = run;
     this.response = response;
+  }
+
+  onRefused(error: ErrorCode, message: string | null): void {
+    this.#run.onWritten(this, error, message);
+  }
+
+  onAppended(baseOffset: number, logAppendTimeMs: bigint, logStartOffset: number): void {
+    this.response.baseOffset = baseOffset;
+    this.response.logAppendTimeMs = logAppendTimeMs;
+    this.response.logStartOffset = logStartOffset;
   }
 
   onWritten(error: ErrorCode): void {

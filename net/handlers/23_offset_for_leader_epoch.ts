@@ -4,41 +4,43 @@
  *
  *   v2  current leader epoch    v3  replica id    v4  flexible
  *
- * Thread: the connection's shard.
+ * Thread: the connection's shard; partitions of other shards are asked through the fabric.
  */
-import { ErrorCode } from '../../engine/error_code.gen.ts';
+import { type EpochEndAnswer, endOfEpoch, refusedEpoch } from '../partition_offsets.ts';
 import type {
   OffsetForLeaderEpochRequestOffsetForLeaderPartition,
   OffsetForLeaderEpochResponseEpochEndOffsetInput,
 } from '../protocol/messages.gen.ts';
+import { isHere } from '../routes.ts';
 import { type Handler, rpc } from '../server/registry.ts';
 import type { ShardServices } from '../shard_services.ts';
+import { mapAll } from './map_all.ts';
+
+type Answer = OffsetForLeaderEpochResponseEpochEndOffsetInput;
 
 export function offsetForLeaderEpochHandler(services: ShardServices): Handler {
-  return rpc('OffsetForLeaderEpoch', 2, 4, (request) => ({
-    topics: request.topics.map(({ topic, partitions }) => ({
-      topic,
-      partitions: partitions.map((asked) => answer(services, topic, asked)),
-    })),
-  }));
+  return rpc('OffsetForLeaderEpoch', 2, 4, (request) => {
+    const answered = mapAll(request.topics, ({ topic, partitions }) => {
+      const all = mapAll(partitions, (asked) => answer(services, topic, asked));
+      return all instanceof Promise
+        ? all.then((later) => ({ topic, partitions: later }))
+        : { topic, partitions: all };
+    });
+    return answered instanceof Promise
+      ? answered.then((all) => ({ topics: all }))
+      : { topics: answered };
+  });
 }
 
 function answer(
   services: ShardServices,
   topic: string,
   asked: OffsetForLeaderEpochRequestOffsetForLeaderPartition,
-): OffsetForLeaderEpochResponseEpochEndOffsetInput {
-  const { partition } = asked;
-  const leader = services.partitions.byName(topic, partition);
-  if (leader === undefined) {
-    const errorCode =
-      services.image.partition(topic, partition) === undefined
-        ? ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        : ErrorCode.NOT_LEADER_OR_FOLLOWER;
-    return { errorCode, partition, leaderEpoch: -1, endOffset: -1 };
-  }
-  const errorCode = leader.checkEpoch(asked.currentLeaderEpoch);
-  if (errorCode !== ErrorCode.NONE) return { errorCode, partition, leaderEpoch: -1, endOffset: -1 };
-  const { epoch, endOffset } = leader.log.endOffsetForEpoch(asked.leaderEpoch);
-  return { errorCode, partition, leaderEpoch: epoch, endOffset };
+): Answer | Promise<Answer> {
+  const { partition, currentLeaderEpoch, leaderEpoch } = asked;
+  const place = services.routes.byName(topic, partition);
+  const say = (ended: EpochEndAnswer): Answer => ({ partition, ...ended });
+  if (typeof place === 'number') return say(refusedEpoch(place));
+  if (isHere(place)) return say(endOfEpoch(place, currentLeaderEpoch, leaderEpoch));
+  return services.remote.endOfEpoch(place, currentLeaderEpoch, leaderEpoch).then(say);
 }

@@ -3,15 +3,19 @@
  *
  * Thread: the connection's shard. A look pins the segments that it finds records in, since a look at the next partition
  * may close the files of others; it ends in an answer or lets go of them, so that a parked fetch holds nothing.
+ *
+ * Partitions of other shards are looked at first, all at once, and those of this shard when the last answer is in. So a
+ * fetch of this shard's partitions alone never leaves its turn.
  */
 import { ErrorCode } from '../../engine/error_code.gen.ts';
-import type { LogSlice } from '../../engine/log/log_slice.ts';
-import type { PartitionLeader } from '../../replication/partition/leader.ts';
+import type { PlacedPartition } from '../fabric/placements.ts';
+import { failedLook, type HeldSlice, type Look, lookAt } from '../partition_look.ts';
 import type {
   FetchRequest,
   FetchResponseFetchableTopicResponseInput,
   FetchResponsePartitionDataInput,
 } from '../protocol/messages.gen.ts';
+import { isHere, type Place } from '../routes.ts';
 import {
   type FetchPartition,
   type FetchSession,
@@ -30,17 +34,13 @@ export const topicIdsSince = 13;
 const storageErrorSince = 6;
 const noBytes = new Uint8Array(0);
 
-/** What one look at a partition found. */
-interface Found {
-  readonly asked: FetchPartition;
-  readonly leader: PartitionLeader | null;
-  errorCode: ErrorCode;
-  /** Null: nothing to read. Pinned. */
-  slice: LogSlice | null;
-  /** What it counts towards `min_bytes`; Infinity: no use waiting for more of it. */
-  bytes: number;
-  /** Where the client's log leaves ours (KIP-595); null: it does not. */
-  diverging: { epoch: number; endOffset: number } | null;
+/** A look at a partition of another shard. */
+interface RemoteLook {
+  readonly place: PlacedPartition;
+  /** `place.moves` when it was asked for: more to read has been told of since if that has grown. */
+  readonly movesBefore: number;
+  /** Null: the answer is not in. */
+  look: Look | null;
 }
 
 type Resolved = Extract<FetchSessionResult, { error: 0 }>;
@@ -53,7 +53,18 @@ export class FetchRun implements Parkable {
   readonly #session: FetchSession | null;
   readonly #incremental: boolean;
   readonly #partitions: readonly FetchPartition[];
-  #parked: Parked<PartitionLeader> | null = null;
+  /** Runs parallel to `#partitions`. */
+  #places: (Place | ErrorCode)[] = [];
+  /** By index in `#partitions`; empty when all are of this shard. */
+  readonly #remote: (RemoteLook | undefined)[] = [];
+  /** Looks whose answers are not in. */
+  #outstanding = 0;
+  /** On the monotonic clock of the purgatory; 0 before the first look has ended. */
+  #deadlineMs = 0;
+  #parked: Parked<Place> | null = null;
+  /** The time to wait is over: what is found is the answer. */
+  #isExpired: boolean = false;
+  #isAborted: boolean = false;
 
   constructor(
     services: ShardServices,
@@ -72,140 +83,160 @@ export class FetchRun implements Parkable {
   }
 
   start(): void {
-    const found = this.#look();
-    if (this.#partitions.length === 0 || this.#request.maxWaitMs <= 0 || this.#isEnough(found)) {
-      this.#answer(found);
-      return;
-    }
-    letGo(found);
-    const leaders = found.flatMap(({ leader }) => (leader === null ? [] : [leader]));
-    this.#parked = this.#services.purgatory.park(this, leaders, this.#request.maxWaitMs);
-    this.#ctx.onAbort = () => {
-      if (this.#parked !== null) this.#services.purgatory.cancel(this.#parked);
-    };
+    if (this.#request.maxWaitMs <= 0 || this.#partitions.length === 0) this.#isExpired = true;
+    else this.#deadlineMs = this.#services.purgatory.nowMs() + this.#request.maxWaitMs;
+    this.#ctx.onAbort = () => this.#abort();
+    this.#look();
   }
 
   tryComplete(): boolean {
-    const found = this.#look();
-    const isEnough = this.#isEnough(found);
-    if (isEnough) this.#answer(found);
-    else letGo(found);
-    return isEnough;
+    // Looks are under way: `#conclude` sees what has moved since they were asked for.
+    return this.#outstanding === 0 && this.#look();
   }
 
   expire(): void {
-    this.#answer(this.#look());
+    this.#isExpired = true;
+    if (this.#outstanding === 0) this.#look();
   }
 
   get #maxBytes(): number {
     return Math.min(this.#request.maxBytes, this.#services.config.fetchMaxBytes);
   }
 
-  /** Looks at every partition in turn. The first batch of all is found whatever its size, so that readers progress. */
-  #look(): Found[] {
-    let bytesLeft = this.#maxBytes;
-    let first = true;
-    return this.#partitions.map((asked) => {
-      const found = this.#lookAt(asked, bytesLeft, first);
-      if (found.slice !== null) {
-        bytesLeft = Math.max(0, bytesLeft - found.slice.length);
-        first = false;
-      }
-      return found;
+  get #isReadCommitted(): boolean {
+    return this.#request.isolationLevel === readCommitted;
+  }
+
+  /** Looks at every partition, and answers if there is enough; true when it has answered within this call. */
+  #look(): boolean {
+    this.#places = this.#partitions.map((asked) => this.#find(asked));
+    this.#places.forEach((place, index) => {
+      if (typeof place !== 'number' && !isHere(place)) this.#lookElsewhere(place, index);
+    });
+    return this.#outstanding === 0 && this.#conclude();
+  }
+
+  #lookElsewhere(place: PlacedPartition, index: number): void {
+    const before = this.#remote[index];
+    // Nothing was there, and its shard would have said if that had changed.
+    if (before !== undefined && isStillEmpty(before, place) && !this.#isExpired) return;
+    const remote: RemoteLook = { place, movesBefore: place.moves, look: null };
+    this.#remote[index] = remote;
+    this.#outstanding += 1;
+    const asked = this.#partitions[index]!;
+    const isReadCommitted = this.#isReadCommitted;
+    this.#services.remote.look(place, asked, isReadCommitted, !this.#isExpired, (look) => {
+      remote.look = look;
+      this.#outstanding -= 1;
+      if (this.#outstanding === 0) this.#conclude();
     });
   }
 
-  #lookAt(asked: FetchPartition, bytesLeft: number, first: boolean): Found {
-    const leader = this.#find(asked);
-    if (typeof leader === 'number') return newFound(asked, null, leader);
-    const epochError = leader.checkEpoch(asked.currentLeaderEpoch);
-    if (epochError !== ErrorCode.NONE) return newFound(asked, leader, epochError);
-    const found = newFound(asked, leader, ErrorCode.NONE);
-    const { log } = leader;
-    const { fetchOffset } = asked;
-    found.diverging = divergence(asked, leader);
-    if (found.diverging?.epoch === -1)
-      return newFound(asked, leader, ErrorCode.OFFSET_OUT_OF_RANGE);
-    if (found.diverging !== null) return found;
-    if (fetchOffset < log.logStartOffset || fetchOffset > log.logEndOffset)
-      return newFound(asked, leader, ErrorCode.OFFSET_OUT_OF_RANGE);
-    const end = this.#endFor(leader);
-    if (fetchOffset >= end) return found;
-    // There are records. What does not fit counts as what may be asked for of this partition, as in Kafka.
-    found.bytes = Math.max(0, asked.maxBytes);
-    const maxBytes = Math.min(bytesLeft, asked.maxBytes);
-    if (maxBytes <= 0 && !first) return found;
-    const slice = log.read(fetchOffset, maxBytes, end, first);
-    if (typeof slice === 'object') take(found, slice);
-    else found.errorCode = slice;
-    return found;
+  /** All answers of other shards are in. */
+  #conclude(): boolean {
+    if (this.#isAborted) {
+      for (const remote of this.#remote) drop(remote?.look);
+      return true;
+    }
+    const looks = this.#gather();
+    if (this.#isExpired || this.#isEnough(looks)) {
+      if (this.#parked !== null) this.#services.purgatory.cancel(this.#parked);
+      this.#answer(looks);
+      return true;
+    }
+    for (const look of looks) drop(look);
+    if (this.#remote.some((one) => one !== undefined && one.place.moves !== one.movesBefore))
+      return this.#look();
+    this.#park();
+    return false;
   }
 
-  /** The partition's leader here, or why there is none. */
-  #find(asked: FetchPartition): PartitionLeader | ErrorCode {
-    const { partitions, image } = this.#services;
-    const byId = this.#ctx.apiVersion >= topicIdsSince;
+  #park(): void {
+    if (this.#parked !== null) return;
+    const { purgatory } = this.#services;
+    const places = this.#places.filter((place) => typeof place !== 'number');
+    const waitMs = Math.max(0, this.#deadlineMs - purgatory.nowMs());
+    this.#parked = purgatory.park(this, places, waitMs);
+  }
+
+  #abort(): void {
+    this.#isAborted = true;
+    if (this.#parked !== null) this.#services.purgatory.cancel(this.#parked);
+  }
+
+  /** What was found in every partition, in turn. The first batch of all is found whatever its size, so that readers progress. */
+  #gather(): Look[] {
+    let bytesLeft = this.#maxBytes;
+    let first = true;
+    return this.#partitions.map((asked, index) => {
+      const place = this.#places[index]!;
+      let look: Look;
+      if (typeof place === 'number') look = failedLook(place);
+      else if (isHere(place)) look = lookAt(place, asked, bytesLeft, first, this.#isReadCommitted);
+      else {
+        look = this.#remote[index]!.look!;
+        // Its shard did not know what else there is.
+        const room = Math.min(bytesLeft, asked.maxBytes);
+        if (!first && look.slice !== null && look.slice.length > room) drop(look);
+      }
+      if (look.slice !== null) {
+        bytesLeft = Math.max(0, bytesLeft - look.slice.length);
+        first = false;
+      }
+      return look;
+    });
+  }
+
+  /** Where the partition is, or why there is none. */
+  #find(asked: FetchPartition): Place | ErrorCode {
+    const { routes } = this.#services;
     const replicaId =
       this.#ctx.apiVersion >= 15 ? this.#request.replicaState.replicaId : this.#request.replicaId;
     if (replicaId >= 0) return ErrorCode.REPLICA_NOT_AVAILABLE;
-    const leader = byId
-      ? partitions.byId(asked.topicId, asked.partition)
-      : partitions.byName(asked.topic, asked.partition);
-    if (leader !== undefined) return leader;
-    const topic = byId ? image.topicById(asked.topicId) : image.topic(asked.topic);
-    if (topic === undefined)
-      return byId ? ErrorCode.UNKNOWN_TOPIC_ID : ErrorCode.UNKNOWN_TOPIC_OR_PARTITION;
-    return topic.partitions[asked.partition] === undefined
-      ? ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-      : ErrorCode.NOT_LEADER_OR_FOLLOWER;
+    return this.#ctx.apiVersion >= topicIdsSince
+      ? routes.byId(asked.topicId, asked.partition)
+      : routes.byName(asked.topic, asked.partition);
   }
 
-  #endFor(leader: PartitionLeader): number {
-    return this.#request.isolationLevel === readCommitted
-      ? leader.lastStableOffset
-      : leader.highWatermark;
-  }
-
-  #isEnough(found: readonly Found[]): boolean {
+  #isEnough(looks: readonly Look[]): boolean {
     let bytes = 0;
-    for (const one of found) {
-      if (one.errorCode !== ErrorCode.NONE || one.diverging !== null) return true;
-      bytes += one.bytes;
+    for (const look of looks) {
+      if (look.errorCode !== ErrorCode.NONE || look.diverging !== null) return true;
+      bytes += look.bytes;
     }
     // More than may be sent is not worth waiting for.
     return bytes >= Math.min(this.#request.minBytes, this.#maxBytes);
   }
 
-  #answer(found: readonly Found[]): void {
+  #answer(looks: readonly Look[]): void {
     this.#ctx.onAbort = null;
     const responses: FetchResponseFetchableTopicResponseInput[] = [];
     let partitions: FetchResponsePartitionDataInput[] = [];
     let last: FetchPartition | null = null;
-    for (const one of found) {
-      const { asked } = one;
-      if (!this.#isNews(one)) continue;
+    looks.forEach((look, index) => {
+      const asked = this.#partitions[index]!;
+      if (!this.#isNews(asked, look)) return;
       if (last === null || last.topic !== asked.topic || last.topicId !== asked.topicId) {
         partitions = [];
         responses.push({ topic: asked.topic, topicId: asked.topicId, partitions });
       }
       last = asked;
-      partitions.push(this.#partitionData(one));
-      if (one.slice !== null && this.#session !== null) moveToEnd(this.#session, asked);
-    }
+      partitions.push(this.#partitionData(asked, look));
+      if (look.slice !== null && this.#session !== null) moveToEnd(this.#session, asked);
+    });
     const answer = { sessionId: this.#sessionId, responses };
-    if (!this.#ctx.respond<'Fetch'>('FetchResponse', answer)) letGo(found);
+    if (!this.#ctx.respond<'Fetch'>('FetchResponse', answer)) for (const look of looks) drop(look);
   }
 
   /** Whether the client must hear of the partition, and notes what it hears. */
-  #isNews(found: Found): boolean {
-    const { asked, leader } = found;
-    const highWatermark = found.errorCode === ErrorCode.NONE ? (leader?.highWatermark ?? -1) : -1;
-    const logStartOffset = leader?.log.logStartOffset ?? -1;
+  #isNews(asked: FetchPartition, look: Look): boolean {
+    const { logStartOffset } = look;
+    const highWatermark = look.errorCode === ErrorCode.NONE ? look.highWatermark : -1;
     const news =
       !this.#incremental ||
-      found.slice !== null ||
-      found.diverging !== null ||
-      found.errorCode !== ErrorCode.NONE ||
+      look.slice !== null ||
+      look.diverging !== null ||
+      look.errorCode !== ErrorCode.NONE ||
       highWatermark !== asked.toldHighWatermark ||
       logStartOffset !== asked.toldLogStartOffset;
     asked.toldHighWatermark = highWatermark;
@@ -213,55 +244,44 @@ export class FetchRun implements Parkable {
     return news;
   }
 
-  #partitionData(found: Found): FetchResponsePartitionDataInput {
-    const { asked, leader, errorCode } = found;
-    const served = errorCode === ErrorCode.NONE && leader !== null;
+  #partitionData({ partition }: FetchPartition, look: Look): FetchResponsePartitionDataInput {
+    const { errorCode } = look;
+    const served = errorCode === ErrorCode.NONE;
     const isKnown =
       errorCode !== ErrorCode.KAFKA_STORAGE_ERROR || this.#ctx.apiVersion >= storageErrorSince;
     return {
-      partitionIndex: asked.partition,
+      partitionIndex: partition,
       errorCode: isKnown ? errorCode : ErrorCode.NOT_LEADER_OR_FOLLOWER,
-      highWatermark: served ? leader.highWatermark : -1,
-      lastStableOffset: served ? leader.lastStableOffset : -1,
-      logStartOffset: served ? leader.log.logStartOffset : -1,
-      divergingEpoch: found.diverging ?? undefined,
-      abortedTransactions: this.#request.isolationLevel === readCommitted ? [] : null,
-      records: found.slice === null ? noBytes : rangeOf(found.slice),
+      highWatermark: served ? look.highWatermark : -1,
+      lastStableOffset: served ? look.lastStableOffset : -1,
+      logStartOffset: served ? look.logStartOffset : -1,
+      divergingEpoch: look.diverging ?? undefined,
+      abortedTransactions: this.#isReadCommitted ? [] : null,
+      records: look.slice === null ? noBytes : rangeOf(look.slice),
     };
   }
 }
 
-function newFound(
-  asked: FetchPartition,
-  leader: PartitionLeader | null,
-  errorCode: ErrorCode,
-): Found {
-  return { asked, leader, errorCode, slice: null, bytes: 0, diverging: null };
-}
-
-/** Notes the records that a look has found, and keeps their file open and in place. */
-function take(found: Found, slice: LogSlice): void {
-  slice.segment.pin();
-  found.slice = slice;
-  if (slice.end === 'segment') found.bytes = Number.POSITIVE_INFINITY;
-  else if (slice.end === 'all') found.bytes = slice.length;
-  else found.bytes = Math.max(found.bytes, slice.length);
+/** Whether the look found the partition in order and without records, and no word of others has come since. */
+function isStillEmpty({ place, movesBefore, look }: RemoteLook, now: PlacedPartition): boolean {
+  return (
+    place === now &&
+    place.moves === movesBefore &&
+    look !== null &&
+    look.errorCode === ErrorCode.NONE &&
+    look.bytes === 0 &&
+    look.diverging === null
+  );
 }
 
 /** Nothing of it will be sent. */
-function letGo(found: readonly Found[]): void {
-  for (const { slice } of found) slice?.segment.unpin();
-}
-
-/** Where the client's history leaves the leader's, if it told its last epoch (KIP-595); epoch -1: nowhere that we know. */
-function divergence(asked: FetchPartition, leader: PartitionLeader): Found['diverging'] {
-  if (asked.lastFetchedEpoch < 0) return null;
-  const end = leader.log.endOffsetForEpoch(asked.lastFetchedEpoch);
-  if (end.epoch === asked.lastFetchedEpoch && end.endOffset >= asked.fetchOffset) return null;
-  return end;
+function drop(look: Look | null | undefined): void {
+  if (look === null || look === undefined) return;
+  look.slice?.segment.unpin();
+  look.slice = null;
 }
 
 /** The records as a range of their file; the pin goes along, and ends when the range has been sent. */
-function rangeOf({ segment, fd, position, length }: LogSlice): FileRange {
+function rangeOf({ segment, fd, position, length }: HeldSlice): FileRange {
   return { fd, position, byteLength: length, pin: segment };
 }

@@ -243,10 +243,12 @@ export class Connection implements ContextOwner, ReceiveOwner, SendOwner {
       this.#outputBlocked = true;
       return false;
     }
+    const handler = this.#host.registry.find(apiKey);
+    if (handler?.retainsFrame === true && this.#host.holdsBack(this)) return false;
     // From here on, the answer that it waits for will schedule the connection.
     if (this.#slots.length === 0) return true;
     if (this.#slots.length >= connectionLimits.inFlightMax) return false;
-    return !this.#exclusive && this.#host.registry.find(apiKey)?.overlaps === true;
+    return !this.#exclusive && handler?.overlaps === true;
   }
 
   onFrame(frame: RequestFrame): void {

@@ -33,6 +33,8 @@ export interface HostOptions {
   readonly log: ServerLog;
   /** sendfile(2), or null to send file ranges through memory. */
   readonly sendFile: SendFile | null;
+  /** Whether requests that keep memory have to wait, because another thread is behind with those that it got. */
+  readonly isCongested?: () => boolean;
   /** Told of each connection that has gone, for the acceptor's count. */
   onConnectionClosed(id: number): void;
 }
@@ -76,6 +78,7 @@ export class ConnectionHost {
   readonly #options: HostOptions;
   readonly #connections = new Set<Connection>();
   #scheduled: Connection[] = [];
+  readonly #heldBack = new Set<Connection>();
   #turnEnd: NodeJS.Immediate | null = null;
   readonly #tickMs: number;
   readonly #timer: NodeJS.Timeout;
@@ -136,6 +139,16 @@ export class ConnectionHost {
     });
   }
 
+  /**
+   * Whether a request that keeps memory may not run now; if so, the connection is pumped in a turn when it may again,
+   * and there is one: whoever is behind ends a turn of this thread when it has caught up.
+   */
+  holdsBack(connection: Connection): boolean {
+    if (this.#options.isCongested?.() !== true) return false;
+    this.#heldBack.add(connection);
+    return true;
+  }
+
   /** Has the connection pumped at the end of this turn. */
   schedule(connection: Connection): void {
     if (connection.scheduled) return;
@@ -154,6 +167,7 @@ export class ConnectionHost {
     this.turn += 1;
     const { budget } = this.memory;
     if (budget.waitingCount > 0) budget.grantWaiting();
+    if (this.#heldBack.size > 0) this.#letGo();
     const scheduled = this.#scheduled;
     this.#scheduled = [];
     for (const connection of scheduled) {
@@ -192,6 +206,7 @@ export class ConnectionHost {
   /** For connections: this one has gone. */
   onClosed(connection: Connection, reason: string, expected: boolean): void {
     this.#connections.delete(connection);
+    this.#heldBack.delete(connection);
     if (expected) this.log.debug({ connection: connection.id, reason }, 'connection closed');
     this.#options.onConnectionClosed(connection.id);
     if (this.#stopping && this.#connections.size === 0) this.#onDrained?.();
@@ -214,6 +229,13 @@ export class ConnectionHost {
       this.#options.onConnectionClosed(origin.id);
       return null;
     }
+  }
+
+  #letGo(): void {
+    if (this.#options.isCongested?.() === true) return;
+    const held = [...this.#heldBack];
+    this.#heldBack.clear();
+    for (const connection of held) this.schedule(connection);
   }
 
   #scheduleTurnEnd(): void {

@@ -49,6 +49,12 @@ export class RequestFrame {
     this.#references += 1;
   }
 
+  /** Of the slab that a retained frame lies in. */
+  get slabId(): number {
+    assert(this.#region !== null, 'a frame in no slab');
+    return this.#region.slabId;
+  }
+
   /** Ends one use. With the last one the memory goes back, and whoever waits for memory gets its turn. */
   release(): void {
     assert(this.#references > 0, 'a frame was released more often than retained');

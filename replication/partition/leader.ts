@@ -229,7 +229,8 @@ export class PartitionLeader {
   }
 }
 
-function batchRulesOf(config: LogConfig): BatchRules {
+/** What a topic with these settings demands of batches; the caller sets `nowMs` before each use. */
+export function batchRulesOf(config: LogConfig): BatchRules {
   return {
     maxMessageBytes: config.maxMessageBytes,
     timestampType: config.messageTimestampType,

@@ -56,7 +56,12 @@ const root = dirname(dirname(import.meta.dirname));
 /** This project's broker. */
 export const millrace: Launcher = {
   command(dataDir, port, settings) {
-    const all = { listeners: `PLAINTEXT://127.0.0.1:${port}`, 'log.dirs': dataDir, ...settings };
+    const all = {
+      listeners: `PLAINTEXT://127.0.0.1:${port}`,
+      'log.dirs': dataDir,
+      ...testShards(),
+      ...settings,
+    };
     const sets = Object.entries(all).flatMap(([key, value]) => ['--set', `${key}=${value}`]);
     const args = [join(root, 'tools', 'millrace.ts'), 'start', ...sets];
     return { file: process.execPath, args };
@@ -66,6 +71,12 @@ export const millrace: Launcher = {
     return match === null ? null : { host: match[1] as string, port: Number(match[2]) };
   },
 };
+
+/** The suites run with one shard, and with as many as MILLRACE_TEST_SHARDS says. */
+export function testShards(): Settings {
+  const shards = process.env['MILLRACE_TEST_SHARDS'];
+  return shards === undefined ? {} : { 'num.shards': shards };
+}
 
 /** One broker: at most one process at a time, on one data directory and, once it has one, one port. */
 export class BrokerProcess {

@@ -2,7 +2,7 @@
 import { type Broker, type BrokerSeams, startBroker } from '../../net/broker.ts';
 import { loadBrokerConfig } from '../../net/config/load.ts';
 import { createLogger } from '../../net/logger.ts';
-import type { Settings } from './broker_process.ts';
+import { type Settings, testShards } from './broker_process.ts';
 
 /** Starts one on 127.0.0.1 at a free port. It logs nothing below `fatal`. */
 export function startLocalBroker(
@@ -10,7 +10,12 @@ export function startLocalBroker(
   settings: Settings,
   seams: BrokerSeams = {},
 ): Promise<Broker> {
-  const all = { listeners: 'PLAINTEXT://127.0.0.1:0', 'log.dirs': dataDir, ...settings };
+  const all = {
+    listeners: 'PLAINTEXT://127.0.0.1:0',
+    'log.dirs': dataDir,
+    ...testShards(),
+    ...settings,
+  };
   const sets = Object.entries(all).map(([name, value]) => `${name}=${value}`);
   const { config, errors } = loadBrokerConfig({ sets });
   if (config === null) throw new Error(errors.join('; '));

@@ -3,6 +3,7 @@ import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads';
 
 /** Structured-cloneable; the counter is shared. */
 export interface ShardJournal {
+  /** Each thread adds its number. */
   readonly path: string;
   readonly counter: Int32Array;
 }

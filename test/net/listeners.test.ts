@@ -25,7 +25,7 @@ async function open(
     () => 0,
   );
   const listeners = new Listeners(configOf(settings), logger);
-  await listeners.listen(shard);
+  await listeners.listen([shard]);
   return {
     listeners,
     handed,
@@ -113,6 +113,38 @@ test('the limits hold for the broker, not for each listener', async () => {
     for (const socket of sockets) socket.destroy();
     await close();
   }
+});
+
+test('connections go to the shard that has the fewest, in turn among equals', async () => {
+  const taken: number[] = [];
+  const handed: Handed[] = [];
+  const shards = [0, 1, 2].map((shard) => {
+    const postMessage = (message: Handed): void => {
+      taken.push(shard);
+      handed.push(message);
+    };
+    return { postMessage } as unknown as Worker;
+  });
+  const logger = new LevelLogger(
+    { format: 'text', level: 'info' },
+    () => {},
+    () => 0,
+  );
+  const listeners = new Listeners(configOf(['listeners=PLAINTEXT://127.0.0.1:0']), logger);
+  await listeners.listen(shards);
+  const sockets: Socket[] = [];
+  const more = async (): Promise<void> => {
+    sockets.push(await connect(listeners.address.port));
+    await eventually(() => handed.length === sockets.length);
+  };
+  for (let k = 0; k < 6; k += 1) await more();
+  assert.deepEqual(taken, [0, 1, 2, 0, 1, 2]);
+  for (const at of [1, 4]) listeners.closed(handed[at]!.origin.id);
+  for (let k = 0; k < 3; k += 1) await more();
+  assert.deepEqual(taken.slice(6, 8), [1, 1]);
+  for (const socket of sockets) socket.destroy();
+  for (const { fd } of handed) closeSync(fd);
+  await listeners.close();
 });
 
 test('a port that is taken: the error says so, and close still works', async () => {

@@ -6,6 +6,7 @@ import { suite } from 'uvu';
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import { NodeDisk, nodeClock, nodeRandom } from '../../engine/node_ports.ts';
 import { DiskError } from '../../engine/ports.ts';
+import { createFabric } from '../../net/fabric/fabric_memory.ts';
 import { LevelLogger } from '../../net/logger.ts';
 import { Acceptor } from '../../net/server/acceptor.ts';
 import { ConnectionCounts } from '../../net/server/connection_counts.ts';
@@ -60,7 +61,6 @@ async function startShard(): Promise<Running> {
   const disk = new SlowDisk();
   const messages: FromShard[] = [];
   const counts = new ConnectionCounts({ connectionsMax: 100, connectionsPerIpMax: 100 });
-  hostPort.on('message', (message) => messages.push(message as FromShard));
   const logger = new LevelLogger(
     { format: 'text', level: 'fatal' },
     () => {},
@@ -83,6 +83,12 @@ async function startShard(): Promise<Running> {
     ports: { disk, clock: nodeClock, random: nodeRandom },
     logger,
     port,
+    fabric: createFabric(1)[0]!,
+  });
+  hostPort.on('message', (message) => {
+    messages.push(message as FromShard);
+    // As main does when all shards have said so.
+    if ((message as FromShard).type === 'shard.drained') shard.closeLogs();
   });
   await host.attach(hostPort);
   await shard.ready;

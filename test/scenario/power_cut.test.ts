@@ -8,7 +8,7 @@
  *   node test/scenario/power_cut.test.ts [--rounds CUTS] [--seed N]
  */
 import assert from 'node:assert/strict';
-import { rmSync } from 'node:fs';
+import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { suite } from 'uvu';
@@ -111,11 +111,11 @@ function cutPoints(end: number, random: Random): number[] {
 /** Runs a broker under load on a recording disk. */
 async function record({ dataDir, random }: ScenarioRun, settings: Settings): Promise<Recording> {
   const root = join(dataDir, 'recorded');
-  const journals = [join(dataDir, 'main.journal'), join(dataDir, 'shard.journal')];
+  const mainJournal = join(dataDir, 'journal-main');
   const counter = newJournalCounter();
-  leaveShardJournal({ path: journals[1] as string, counter });
+  leaveShardJournal({ path: join(dataDir, 'journal-shard'), counter });
   const broker = await startLocalBroker(root, settings, {
-    disk: new RecordingDisk(new NodeDisk(), 'main', journals[0] as string, counter),
+    disk: new RecordingDisk(new NodeDisk(), 'main', mainJournal, counter),
     shardEntry: new URL('./recording_shard.ts', import.meta.url),
   });
   const now = (): number => journalPosition(counter);
@@ -155,7 +155,8 @@ async function record({ dataDir, random }: ScenarioRun, settings: Settings): Pro
   admin.close();
   await broker.stop();
   assert(reader.records > 0, 'the consumer saw nothing');
-  return { ...promises, root, journals };
+  const names = readdirSync(dataDir).filter((name) => name.startsWith('journal-'));
+  return { ...promises, root, journals: names.map((name) => join(dataDir, name)) };
 }
 
 /** Makes a directory of what one cut could have left, starts a broker on it and looks for what it had promised. */

@@ -1,9 +1,11 @@
 /** Entry of a shard's thread whose disk writes down what it does; see `power_cut.test.ts`. */
+import { threadId } from 'node:worker_threads';
 import { NodeDisk, nodeClock, nodeRandom } from '../../engine/node_ports.ts';
 import { runShard } from '../../net/run_shard.ts';
 import { findShardJournal } from '../harness/shard_journal.ts';
 import { RecordingDisk } from '../sim/recording_disk.ts';
 
 const { path, counter } = findShardJournal();
-const disk = new RecordingDisk(new NodeDisk(), 'shard', path, counter);
+const name = `shard-${threadId}`;
+const disk = new RecordingDisk(new NodeDisk(), name, `${path}-${threadId}`, counter);
 runShard({ disk, clock: nodeClock, random: nodeRandom });

@@ -89,10 +89,6 @@ const refusals: [string[], string[]][] = [
     ],
   ],
   [
-    ['num.shards=2'],
-    ['num.shards=2 (--set): not supported yet in this version. Allowed: -1 or 1.'],
-  ],
-  [
     ['node.id=1', 'broker.id=2'],
     ['broker.id=2 (--set): node.id=1 says otherwise. Allowed: one of the two.'],
   ],

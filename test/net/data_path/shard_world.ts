@@ -10,11 +10,14 @@ import type { BrokerConfig } from '../../../net/config/broker_config.ts';
 import { loadBrokerConfig } from '../../../net/config/load.ts';
 import { checkTopicConfigs } from '../../../net/config/topic_config.ts';
 import { topicSettings } from '../../../net/config/topic_settings.ts';
+import { Placements } from '../../../net/fabric/placements.ts';
+import { RemotePartitions } from '../../../net/fabric/remote_partitions.ts';
 import { LevelLogger, type Logger } from '../../../net/logger.ts';
 import { ProducerIds } from '../../../net/producer_ids.ts';
 import { QuorumClient } from '../../../net/quorum_client.ts';
 import type { QuorumHost } from '../../../net/quorum_host.ts';
 import type { QuorumPort } from '../../../net/quorum_messages.ts';
+import { Routes } from '../../../net/routes.ts';
 import { FetchSessions } from '../../../net/server/fetch_sessions.ts';
 import { MemoryBudget } from '../../../net/server/memory_budget.ts';
 import { Purgatory, type PurgatoryClock } from '../../../net/server/purgatory.ts';
@@ -24,6 +27,7 @@ import { makeRegistry } from '../../../net/shard.ts';
 import type { DeletedPartition, LogDirCheckpoint } from '../../../net/shard_messages.ts';
 import { ShardPartitions } from '../../../net/shard_partitions.ts';
 import type { ShardServices } from '../../../net/shard_services.ts';
+import { TopicRules } from '../../../net/topic_rules.ts';
 import { MetadataImage } from '../../../replication/metadata/image.ts';
 import type { PartitionLeader } from '../../../replication/partition/leader.ts';
 import { splitMix } from '../../harness/split_mix.ts';
@@ -160,9 +164,11 @@ export class ShardWorld {
     this.#hostPort = hostPort;
     const image = new MetadataImage(clusterId);
     this.image = image;
+    const placements = new Placements(0, 1);
     this.partitions = new ShardPartitions({
       config,
       image,
+      placements,
       disk,
       clock,
       random,
@@ -200,7 +206,9 @@ export class ShardWorld {
       logger,
       config,
       clock,
-      partitions: this.partitions.table,
+      routes: new Routes(this.partitions.table, placements, image),
+      remote: new RemotePartitions([]),
+      topicRules: new TopicRules(image, config),
       fetchSessions: new FetchSessions(config.maxIncrementalFetchSessionCacheSlots, () => {
         sessionId += 1;
         return sessionId;

@@ -1,0 +1,70 @@
+/**
+ * What the shards share: rings between every two of them, a doorbell for each, ports for the doorbells and for the
+ * announcements of slabs.
+ *
+ * Thread: made on main, which keeps nothing of it. Memory: zero pages until two shards first talk.
+ */
+import { MessageChannel, type MessagePort } from 'node:worker_threads';
+import { createDoorbellFlag } from '../../engine/thread/doorbell.ts';
+import { createLink, type LinkMemory } from '../../engine/thread/link.ts';
+
+/** Another shard, as one sees it. */
+export interface PeerMemory {
+  readonly shard: number;
+  /** This shard asks, the peer answers. */
+  readonly asking: LinkMemory;
+  readonly answering: LinkMemory;
+  /** Of the peer's doorbell. */
+  readonly flag: SharedArrayBuffer;
+  /** To be transferred with it. */
+  readonly bellPort: MessagePort;
+  readonly slabPort: MessagePort;
+}
+
+/** What one shard gets. */
+export interface FabricMemory {
+  readonly shard: number;
+  readonly shardCount: number;
+  readonly flag: SharedArrayBuffer;
+  readonly peers: readonly PeerMemory[];
+}
+
+/** For each of `shardCount` shards its part. */
+export function createFabric(shardCount: number): FabricMemory[] {
+  const shards = Array.from({ length: shardCount }, (_, shard) => ({
+    shard,
+    shardCount,
+    flag: createDoorbellFlag(),
+    peers: [] as PeerMemory[],
+  }));
+  for (const one of shards)
+    for (const other of shards) {
+      if (other.shard <= one.shard) continue;
+      const forth = createLink();
+      const back = createLink();
+      const bells = new MessageChannel();
+      const slabs = new MessageChannel();
+      one.peers.push({
+        shard: other.shard,
+        asking: forth,
+        answering: back,
+        flag: other.flag,
+        bellPort: bells.port1,
+        slabPort: slabs.port1,
+      });
+      other.peers.push({
+        shard: one.shard,
+        asking: back,
+        answering: forth,
+        flag: one.flag,
+        bellPort: bells.port2,
+        slabPort: slabs.port2,
+      });
+    }
+  return shards;
+}
+
+/** What must be transferred, not cloned, when the part goes to its thread. */
+export function fabricTransfers({ peers }: FabricMemory): MessagePort[] {
+  return peers.flatMap(({ bellPort, slabPort }) => [bellPort, slabPort]);
+}

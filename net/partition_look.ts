@@ -1,0 +1,124 @@
+/**
+ * What a fetch finds in one partition.
+ *
+ * Thread: the partition's shard. What is found is pinned; whoever gets it unpins it, on whatever thread that is.
+ */
+import { ErrorCode } from '../engine/error_code.gen.ts';
+import type { LogSlice } from '../engine/log/log_slice.ts';
+import type { PartitionLeader } from '../replication/partition/leader.ts';
+
+/** What the client asks of the partition. */
+export interface LookRequest {
+  readonly fetchOffset: number;
+  /** Of this partition alone. */
+  readonly maxBytes: number;
+  /** -1: the client does not know it. */
+  readonly currentLeaderEpoch: number;
+  /** -1: no divergence check (KIP-595). */
+  readonly lastFetchedEpoch: number;
+}
+
+/** A range of a file, pinned. `LogSlice` is one; the pin may also be another thread's. */
+export interface HeldSlice {
+  readonly segment: { unpin(): void };
+  readonly fd: number;
+  readonly position: number;
+  readonly length: number;
+}
+
+/** What one look at a partition found. */
+export interface Look {
+  errorCode: ErrorCode;
+  /** Null: nothing to read. */
+  slice: HeldSlice | null;
+  /** What it counts towards `min_bytes`; Infinity: no use waiting for more of it. */
+  bytes: number;
+  /** Where the client's log leaves ours (KIP-595); null: it does not. */
+  diverging: { epoch: number; endOffset: number } | null;
+  /** These three are -1 when there is no such partition here. */
+  readonly highWatermark: number;
+  readonly lastStableOffset: number;
+  readonly logStartOffset: number;
+}
+
+/** There is no partition to look at. */
+export function failedLook(errorCode: ErrorCode): Look {
+  return {
+    errorCode,
+    slice: null,
+    bytes: 0,
+    diverging: null,
+    highWatermark: -1,
+    lastStableOffset: -1,
+    logStartOffset: -1,
+  };
+}
+
+/**
+ * Looks at a partition that this shard leads.
+ * @param bytesLeft what the whole answer may still take
+ * @param first nothing has been found yet: the first batch is found whatever its size, so that readers progress
+ * @param isReadCommitted up to the last stable offset, not the high watermark
+ */
+export function lookAt(
+  leader: PartitionLeader,
+  asked: LookRequest,
+  bytesLeft: number,
+  first: boolean,
+  isReadCommitted: boolean,
+): Look {
+  const { log } = leader;
+  const { fetchOffset } = asked;
+  const look = newLook(leader, leader.checkEpoch(asked.currentLeaderEpoch));
+  if (look.errorCode !== ErrorCode.NONE) return look;
+  const diverging = divergence(asked, leader);
+  if (diverging?.epoch === -1) return fail(look, ErrorCode.OFFSET_OUT_OF_RANGE);
+  look.diverging = diverging;
+  if (diverging !== null) return look;
+  if (fetchOffset < log.logStartOffset || fetchOffset > log.logEndOffset)
+    return fail(look, ErrorCode.OFFSET_OUT_OF_RANGE);
+  const end = isReadCommitted ? leader.lastStableOffset : leader.highWatermark;
+  if (fetchOffset >= end) return look;
+  // There are records. What does not fit counts as what may be asked for of this partition, as in Kafka.
+  look.bytes = Math.max(0, asked.maxBytes);
+  const maxBytes = Math.min(bytesLeft, asked.maxBytes);
+  if (maxBytes <= 0 && !first) return look;
+  const slice = log.read(fetchOffset, maxBytes, end, first);
+  if (typeof slice === 'object') take(look, slice);
+  else look.errorCode = slice;
+  return look;
+}
+
+function newLook(leader: PartitionLeader, errorCode: ErrorCode): Look {
+  return {
+    errorCode,
+    slice: null,
+    bytes: 0,
+    diverging: null,
+    highWatermark: leader.highWatermark,
+    lastStableOffset: leader.lastStableOffset,
+    logStartOffset: leader.log.logStartOffset,
+  };
+}
+
+function fail(look: Look, errorCode: ErrorCode): Look {
+  look.errorCode = errorCode;
+  return look;
+}
+
+/** Notes the records that a look has found, and keeps their file open and in place. */
+function take(look: Look, slice: LogSlice): void {
+  slice.segment.pin();
+  look.slice = slice;
+  if (slice.end === 'segment') look.bytes = Number.POSITIVE_INFINITY;
+  else if (slice.end === 'all') look.bytes = slice.length;
+  else look.bytes = Math.max(look.bytes, slice.length);
+}
+
+/** Where the client's history leaves the leader's, if it told its last epoch (KIP-595); epoch -1: nowhere that we know. */
+function divergence(asked: LookRequest, leader: PartitionLeader): Look['diverging'] {
+  if (asked.lastFetchedEpoch < 0) return null;
+  const end = leader.log.endOffsetForEpoch(asked.lastFetchedEpoch);
+  if (end.epoch === asked.lastFetchedEpoch && end.endOffset >= asked.fetchOffset) return null;
+  return end;
+}

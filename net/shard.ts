@@ -5,8 +5,10 @@
  * memory comes from its slabs. Nothing here blocks but page-cache writes and metadata changes.
  */
 import { randomInt } from 'node:crypto';
+import type { MessagePort } from 'node:worker_threads';
 import { native } from '../engine/native.ts';
 import type { Clock, Disk, Random } from '../engine/ports.ts';
+import { ThreadCalls } from '../engine/thread/calls.ts';
 import type { MetadataChanges } from '../replication/metadata/changes.ts';
 import { MetadataImage } from '../replication/metadata/image.ts';
 import type { PartitionLeader } from '../replication/partition/leader.ts';
@@ -38,6 +40,7 @@ import { ConnectionHost } from './server/connection_host.ts';
 import { FetchSessions } from './server/fetch_sessions.ts';
 import { Purgatory } from './server/purgatory.ts';
 import { Registry } from './server/registry.ts';
+import type { ShardCalls } from './shard_calls.ts';
 import type { FromShard, ShardData } from './shard_messages.ts';
 import { ShardPartitions } from './shard_partitions.ts';
 import type { ShardServices } from './shard_services.ts';
@@ -71,6 +74,7 @@ export class Shard {
   readonly #topicRules: TopicRules;
   readonly #server: PartitionServer;
   readonly #fabric: Fabric;
+  readonly #calls: ShardCalls;
   readonly #purgatory: Purgatory<Place> = new Purgatory();
   readonly #produceTimeouts: Purgatory<never> = new Purgatory();
   readonly #connections: ConnectionHost;
@@ -111,6 +115,7 @@ export class Shard {
         this.#post({ type: 'shard.failed', reason: `metadata cannot be applied: ${reason}` });
       },
     });
+    this.#calls = makeCalls(fabric);
     const partitions = this.#partitions.table;
     this.#server = new PartitionServer({ partitions, placements: this.#placements, logger });
     this.#fabric = new Fabric({
@@ -187,6 +192,7 @@ export class Shard {
       clock: ports.clock,
       routes: new Routes(this.#partitions.table, this.#placements, image),
       remote: this.#fabric.remote,
+      calls: this.#calls,
       topicRules: this.#topicRules,
       fetchSessions: new FetchSessions(
         this.#share(config.maxIncrementalFetchSessionCacheSlots),
@@ -280,6 +286,12 @@ export function makeRegistry(services: ShardServices): Registry {
   registry.register(describeClusterHandler(services));
   registry.register(describeTopicPartitionsHandler(services));
   return registry;
+}
+
+function makeCalls({ shard, peers }: FabricMemory): ShardCalls {
+  const ports: (MessagePort | undefined)[] = [];
+  for (const peer of peers) ports[peer.shard] = peer.callPort;
+  return new ThreadCalls(shard, ports);
 }
 
 function makeConnections(

@@ -6,6 +6,7 @@ import type { ProducerIds } from './producer_ids.ts';
 import type { Place, Routes } from './routes.ts';
 import type { FetchSessions } from './server/fetch_sessions.ts';
 import type { Purgatory } from './server/purgatory.ts';
+import type { ShardCalls } from './shard_calls.ts';
 import type { ShardContext } from './shard_context.ts';
 import type { TopicRules } from './topic_rules.ts';
 
@@ -16,6 +17,8 @@ export interface ShardServices extends ShardContext {
   readonly routes: Routes;
   /** Those on other shards. */
   readonly remote: RemotePartitions;
+  /** Questions to other shards outside of the data path. */
+  readonly calls: ShardCalls;
   /** Of topics that have partitions on other shards. */
   readonly topicRules: TopicRules;
   readonly fetchSessions: FetchSessions;

@@ -1,6 +1,6 @@
 /**
- * What the shards share: rings between every two of them, a doorbell for each, ports for the doorbells and for the
- * announcements of slabs.
+ * What the shards share: rings between every two of them, a doorbell for each, ports for the doorbells, for the
+ * announcements of slabs and for calls.
  *
  * Thread: made on main, which keeps nothing of it. Memory: zero pages until two shards first talk.
  */
@@ -19,6 +19,8 @@ export interface PeerMemory {
   /** To be transferred with it. */
   readonly bellPort: MessagePort;
   readonly slabPort: MessagePort;
+  /** For requests outside of the data path. */
+  readonly callPort: MessagePort;
 }
 
 /** What one shard gets. */
@@ -44,6 +46,7 @@ export function createFabric(shardCount: number): FabricMemory[] {
       const back = createLink();
       const bells = new MessageChannel();
       const slabs = new MessageChannel();
+      const calls = new MessageChannel();
       one.peers.push({
         shard: other.shard,
         asking: forth,
@@ -51,6 +54,7 @@ export function createFabric(shardCount: number): FabricMemory[] {
         flag: other.flag,
         bellPort: bells.port1,
         slabPort: slabs.port1,
+        callPort: calls.port1,
       });
       other.peers.push({
         shard: one.shard,
@@ -59,6 +63,7 @@ export function createFabric(shardCount: number): FabricMemory[] {
         flag: one.flag,
         bellPort: bells.port2,
         slabPort: slabs.port2,
+        callPort: calls.port2,
       });
     }
   return shards;
@@ -66,5 +71,5 @@ export function createFabric(shardCount: number): FabricMemory[] {
 
 /** What must be transferred, not cloned, when the part goes to its thread. */
 export function fabricTransfers({ peers }: FabricMemory): MessagePort[] {
-  return peers.flatMap(({ bellPort, slabPort }) => [bellPort, slabPort]);
+  return peers.flatMap(({ bellPort, slabPort, callPort }) => [bellPort, slabPort, callPort]);
 }

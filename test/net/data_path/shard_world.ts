@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { LogDirectory } from '../../../engine/log/log_directory.ts';
 import type { Clock } from '../../../engine/ports.ts';
+import { ThreadCalls } from '../../../engine/thread/calls.ts';
 import { regionView, SlabAllocator } from '../../../engine/thread/slab.ts';
 import type { BrokerConfig } from '../../../net/config/broker_config.ts';
 import { loadBrokerConfig } from '../../../net/config/load.ts';
@@ -208,6 +209,7 @@ export class ShardWorld {
       clock,
       routes: new Routes(this.partitions.table, placements, image),
       remote: new RemotePartitions([]),
+      calls: new ThreadCalls(0, []),
       topicRules: new TopicRules(image, config),
       fetchSessions: new FetchSessions(config.maxIncrementalFetchSessionCacheSlots, () => {
         sessionId += 1;

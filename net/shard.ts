@@ -18,28 +18,17 @@ import { Fabric } from './fabric/fabric.ts';
 import type { FabricMemory } from './fabric/fabric_memory.ts';
 import { PartitionServer } from './fabric/partition_server.ts';
 import { Placements, type TopicPlacement } from './fabric/placements.ts';
-import { produceHandler } from './handlers/00_produce.ts';
-import { fetchHandler } from './handlers/01_fetch.ts';
-import { listOffsetsHandler } from './handlers/02_list_offsets.ts';
-import { metadataHandler } from './handlers/03_metadata.ts';
-import { apiVersionsHandler } from './handlers/18_api_versions.ts';
-import { createTopicsHandler } from './handlers/19_create_topics.ts';
-import { deleteTopicsHandler } from './handlers/20_delete_topics.ts';
-import { initProducerIdHandler } from './handlers/22_init_producer_id.ts';
-import { offsetForLeaderEpochHandler } from './handlers/23_offset_for_leader_epoch.ts';
-import { describeConfigsHandler } from './handlers/32_describe_configs.ts';
-import { describeClusterHandler } from './handlers/60_describe_cluster.ts';
-import { describeTopicPartitionsHandler } from './handlers/75_describe_topic_partitions.ts';
 import type { Logger } from './logger.ts';
 import { ProducerIds } from './producer_ids.ts';
 import { QuorumClient } from './quorum_client.ts';
 import type { QuorumPort } from './quorum_messages.ts';
 import { type Place, Routes } from './routes.ts';
+import { makeRegistry } from './served_apis.ts';
 import type { ConnectionOrigin } from './server/connection.ts';
 import { ConnectionHost } from './server/connection_host.ts';
 import { FetchSessions } from './server/fetch_sessions.ts';
 import { Purgatory } from './server/purgatory.ts';
-import { Registry } from './server/registry.ts';
+import type { Registry } from './server/registry.ts';
 import type { ShardCalls } from './shard_calls.ts';
 import type { FromShard, ShardData } from './shard_messages.ts';
 import { ShardPartitions } from './shard_partitions.ts';
@@ -268,24 +257,6 @@ export class Shard {
   #post(message: FromShard): void {
     this.#options.port.postMessage(message);
   }
-}
-
-/** Every API that a shard serves, with its handlers. */
-export function makeRegistry(services: ShardServices): Registry {
-  const registry = new Registry();
-  registry.register(produceHandler(services));
-  registry.register(fetchHandler(services));
-  registry.register(listOffsetsHandler(services));
-  registry.register(metadataHandler(services));
-  registry.register(apiVersionsHandler(services, registry));
-  registry.register(createTopicsHandler(services));
-  registry.register(deleteTopicsHandler(services));
-  registry.register(initProducerIdHandler(services));
-  registry.register(offsetForLeaderEpochHandler(services));
-  registry.register(describeConfigsHandler(services));
-  registry.register(describeClusterHandler(services));
-  registry.register(describeTopicPartitionsHandler(services));
-  return registry;
 }
 
 function makeCalls({ shard, peers }: FabricMemory): ShardCalls {

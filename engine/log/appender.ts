@@ -15,7 +15,7 @@ import type { LogMarks } from './log_marks.ts';
 import { type LogParts, markSegmentDirty } from './log_parts.ts';
 import { rollSegment, SegmentAge } from './log_rolling.ts';
 import { PendingBatches } from './pending_batches.ts';
-import { incrementSequence, type ProducedBatch } from './producer_entry.ts';
+import type { ProducedBatch } from './producer_entry.ts';
 import { newProducerFields, type ProducerFields, readFields } from './producer_fields.ts';
 import type { Segment } from './segment.ts';
 
@@ -62,7 +62,7 @@ export class LogAppender {
   ): ErrorCode {
     const parts = this.#parts;
     result.errorMessage = null;
-    if (!this.#takesAppends()) return ErrorCode.KAFKA_STORAGE_ERROR;
+    if (!this.#takesAppends()) return this.#refuseBatch(info, nowMs);
     if (length > parts.config.segmentBytes) return ErrorCode.RECORD_LIST_TOO_LARGE;
     if (info.producerId >= 0) {
       const code = parts.producers.check(info);
@@ -79,8 +79,8 @@ export class LogAppender {
     const maxTimestamp = isAppendTime ? BigInt(nowMs) : info.maxTimestamp;
     const baseOffset = parts.logEndOffset;
     const lastOffset = baseOffset + info.lastOffsetDelta;
-    const code = this.#makeRoom(length, lastOffset, maxTimestamp, nowMs);
-    if (code !== ErrorCode.NONE) return code;
+    if (this.#makeRoom(length, lastOffset, maxTimestamp, nowMs) !== ErrorCode.NONE)
+      return this.#refuseBatch(info, nowMs);
     stampBatch(buf, start, baseOffset, leaderEpoch);
     if (isAppendTime) rewriteTimestamps(buf, start, length, 'LogAppendTime', maxTimestamp);
     else if (info.rewriteHeader) rewriteTimestamps(buf, start, length, 'CreateTime', maxTimestamp);
@@ -114,16 +114,19 @@ export class LogAppender {
     return this.failure === null && this.#turnError === ErrorCode.NONE && !this.isReadOnly;
   }
 
+  /** For want of space, say: the producer sends the batch again. */
+  #refuseBatch(info: BatchInfo, nowMs: number): ErrorCode {
+    if (info.producerId >= 0) this.#parts.producers.refuse(info, nowMs);
+    return ErrorCode.KAFKA_STORAGE_ERROR;
+  }
+
   #explain(batch: ProducerFields, code: ErrorCode): string {
     const { producerId, producerEpoch, baseSequence } = batch;
-    const entry = this.#parts.producers.get(producerId);
-    if (code === ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER) {
-      const expected =
-        producerEpoch === entry?.epoch ? incrementSequence(entry.lastSequence, 1) : 0;
-      return `producer ${producerId} sent sequence ${baseSequence} where ${expected} was next`;
-    }
+    const { producers } = this.#parts;
+    if (code === ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+      return `producer ${producerId} sent sequence ${baseSequence} where ${producers.expectedSequence(batch)} was next`;
     if (code === ErrorCode.INVALID_PRODUCER_EPOCH)
-      return `producer ${producerId} has epoch ${producerEpoch}, the log has seen ${entry?.epoch}`;
+      return `producer ${producerId} has epoch ${producerEpoch}, the log has seen ${producers.get(producerId)?.epoch}`;
     return `producer ${producerId} has a transaction open and sent a batch outside of it`;
   }
 

@@ -1,7 +1,7 @@
 /**
  * The idempotent producers of one partition: which batch may come next, and which one has been here before. Rules of
  * Kafka's ProducerStateManager and ProducerAppendInfo (2.5 and newer: a producer that is not known may begin with any
- * sequence, KIP-360).
+ * sequence, KIP-360), and one more: not behind its own batch that was refused for now (`refused_sequences.ts`).
  *
  * Thread: the partition's shard. Durability: derived from the log; snapshots save reading all of it (`snapshot`,
  * `restore`).
@@ -12,15 +12,25 @@ import { ErrorCode } from '../error_code.gen.ts';
 import { incrementSequence, type ProducedBatch, ProducerEntry } from './producer_entry.ts';
 import type { ProducerFields } from './producer_fields.ts';
 import { decodeProducerSnapshot, encodeProducerSnapshot } from './producer_snapshot.ts';
+import { RefusedSequences } from './refused_sequences.ts';
 
 const noEpoch = -1;
+const noSequence = -1;
+
+/** A producer that the round has made known, and how it began. */
+interface Added {
+  readonly producerId: number;
+  readonly epoch: number;
+  readonly sequence: number;
+}
 
 export class ProducerState {
   readonly #entries = new Map<number, ProducerEntry>();
   #round = 1;
   readonly #undo: ProducerEntry[] = [];
   #undoCount = 0;
-  readonly #added: number[] = [];
+  readonly #added: Added[] = [];
+  readonly #refused = new RefusedSequences();
   /** The batch that the last `check` found again. Meaningful only when it returned DUPLICATE_SEQUENCE_NUMBER. */
   duplicate: ProducedBatch | null = null;
 
@@ -28,8 +38,20 @@ export class ProducerState {
     return this.#entries.size;
   }
 
+  /** Producers of which only a refused batch is known. */
+  get refusedCount(): number {
+    return this.#refused.size;
+  }
+
   get(producerId: number): ProducerEntry | undefined {
     return this.#entries.get(producerId);
+  }
+
+  /** The sequence that a producer has to go on with in an epoch; 0 also where anything goes. */
+  expectedSequence(batch: ProducerFields): number {
+    const entry = this.#entries.get(batch.producerId);
+    if (entry === undefined) return Math.max(0, this.#refused.expected(batch));
+    return batch.producerEpoch === entry.epoch ? incrementSequence(entry.lastSequence, 1) : 0;
   }
 
   /**
@@ -39,7 +61,12 @@ export class ProducerState {
    */
   check(batch: ProducerFields): ErrorCode {
     const entry = this.#entries.get(batch.producerId);
-    if (entry === undefined) return ErrorCode.NONE;
+    if (entry === undefined) {
+      const expected = this.#refused.expected(batch);
+      return expected < 0 || expected === batch.baseSequence
+        ? ErrorCode.NONE
+        : ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER;
+    }
     const { producerEpoch, baseSequence } = batch;
     const lastSequence = incrementSequence(baseSequence, batch.lastOffsetDelta);
     this.duplicate = entry.findDuplicate(producerEpoch, baseSequence, lastSequence);
@@ -52,9 +79,16 @@ export class ProducerState {
     return ErrorCode.NONE;
   }
 
+  /** Notes a batch that was refused for now: what is in flight behind it must not be taken before it. */
+  refuse(batch: ProducerFields, nowMs: number): void {
+    const { producerId, producerEpoch, baseSequence } = batch;
+    if (!this.#entries.has(producerId))
+      this.#refused.note(producerId, producerEpoch, baseSequence, nowMs);
+  }
+
   /** Notes an appended batch. The caller has checked it, or it comes from the log or from a leader. */
   record(batch: ProducerFields, baseOffset: number, timestamp: bigint, nowMs: number): void {
-    const entry = this.#entryToChange(batch.producerId);
+    const entry = this.#entryToChange(batch.producerId, batch.producerEpoch, batch.baseSequence);
     entry.setEpoch(batch.producerEpoch);
     const lastSequence = incrementSequence(batch.baseSequence, batch.lastOffsetDelta);
     entry.addBatch(
@@ -78,7 +112,7 @@ export class ProducerState {
     timestamp: bigint,
     nowMs: number,
   ): void {
-    const entry = this.#entryToChange(producerId);
+    const entry = this.#entryToChange(producerId, producerEpoch, noSequence);
     entry.setEpoch(producerEpoch);
     entry.coordinatorEpoch = coordinatorEpoch;
     entry.currentTxnFirstOffset = -1;
@@ -93,6 +127,7 @@ export class ProducerState {
       if (entry.currentTxnFirstOffset < 0 && nowMs - entry.lastAppendMs >= expirationMs)
         this.#entries.delete(producerId);
     }
+    this.#refused.expire(nowMs, expirationMs);
   }
 
   /** First offset of the oldest open transaction, or -1. */
@@ -118,7 +153,15 @@ export class ProducerState {
       const entry = this.#entries.get(saved.producerId);
       if (entry !== undefined) entry.copyFrom(saved);
     }
-    for (const producerId of this.#added) this.#entries.delete(producerId);
+    for (const { producerId, epoch, sequence } of this.#added) {
+      const entry = this.#entries.get(producerId);
+      if (entry === undefined) continue;
+      this.#entries.delete(producerId);
+      // An epoch that came second began at 0.
+      const first = entry.epoch === epoch ? sequence : 0;
+      if (entry.batchCount > 0)
+        this.#refused.note(producerId, entry.epoch, first, entry.lastAppendMs);
+    }
     this.beginRound();
   }
 
@@ -140,14 +183,15 @@ export class ProducerState {
     return true;
   }
 
-  #entryToChange(producerId: number): ProducerEntry {
+  #entryToChange(producerId: number, epoch: number, sequence: number): ProducerEntry {
     let entry = this.#entries.get(producerId);
     if (entry === undefined) {
       entry = new ProducerEntry();
       entry.producerId = producerId;
       entry.undoRound = this.#round;
       this.#entries.set(producerId, entry);
-      this.#added.push(producerId);
+      this.#added.push({ producerId, epoch, sequence });
+      this.#refused.forget(producerId);
     } else if (entry.undoRound !== this.#round) {
       entry.undoRound = this.#round;
       this.#keepForUndo(entry);

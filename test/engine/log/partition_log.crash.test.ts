@@ -21,6 +21,7 @@ interface Sent {
 
 interface Producer {
   readonly id: number;
+  readonly firstSequence: number;
   nextSequence: number;
 }
 
@@ -74,7 +75,8 @@ class History {
 
   #newProducer(): Producer {
     const wraps = this.#random.chance(0.2);
-    const producer = { id: this.#nextProducerId, nextSequence: wraps ? 0x7fff_fff0 : 0 };
+    const firstSequence = wraps ? 0x7fff_fff0 : 0;
+    const producer = { id: this.#nextProducerId, firstSequence, nextSequence: firstSequence };
     this.#nextProducerId += 1;
     this.#producers.push(producer);
     return producer;
@@ -191,7 +193,8 @@ class History {
   #recallSequences(): void {
     for (const producer of this.#producers) {
       const last = this.#sent.findLast(({ producerId }) => producerId === producer.id);
-      producer.nextSequence = last === undefined ? 0 : wrap(last.lastSequence + 1);
+      producer.nextSequence =
+        last === undefined ? producer.firstSequence : wrap(last.lastSequence + 1);
     }
   }
 

@@ -128,6 +128,57 @@ test('undoing a round brings back everything, batches that fell off included', (
   one.append(6);
 });
 
+test('what was in flight behind a refused first batch waits for it', () => {
+  const one = new Producing();
+  one.state.beginRound();
+  one.append(3, 0, 2);
+  one.append(5);
+  one.state.undoRound();
+  assert.equal(one.check(5), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER);
+  assert.equal(one.check(6), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER);
+  assert.equal(one.state.expectedSequence(one.batch(5)), 3);
+  // Refused anew, for another reason, and in another round.
+  one.state.refuse(one.batch(6), 0);
+  one.state.refuse(one.batch(3, 0, 2), 0);
+  one.state.beginRound();
+  one.append(3, 0, 2);
+  one.state.undoRound();
+  assert.equal(one.check(5), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER);
+  one.append(3, 0, 2);
+  one.append(5);
+  assert.equal(one.check(3, 0, 2), ErrorCode.DUPLICATE_SEQUENCE_NUMBER);
+});
+
+test('a new epoch need not wait for the batch that was refused in the old one', () => {
+  const one = new Producing();
+  one.state.refuse(one.batch(0, 4), 0);
+  one.append(0, 5);
+  one.append(1, 5);
+  const other = new Producing();
+  other.state.beginRound();
+  other.append(9, 4);
+  other.append(0, 5);
+  other.append(1, 5);
+  other.state.undoRound();
+  assert.equal(other.check(1, 5), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER);
+  other.append(0, 5);
+});
+
+test('refused beginnings expire like producers, and are bounded', () => {
+  const one = new Producing();
+  one.state.refuse(one.batch(0), 1000);
+  one.state.expire(1999, 1000);
+  assert.equal(one.check(1), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER);
+  one.state.expire(2000, 1000);
+  one.append(1);
+  const other = new Producing();
+  for (let producerId = 10; producerId < 100_010; producerId += 1)
+    other.state.refuse({ ...other.batch(0), producerId }, 0);
+  const last = { ...other.batch(1), producerId: 100_009 };
+  assert.equal(other.state.check(last), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER);
+  assert(other.state.refusedCount <= 1000);
+});
+
 test('a snapshot brings back the last five batches of each producer', () => {
   const one = new Producing();
   for (let number = 0; number < 7; number += 1) one.append(number * 3, 0, 3);

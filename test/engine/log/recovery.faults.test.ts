@@ -99,6 +99,30 @@ test('fault 7: a full disk leaves nothing half appended, and goes on when there 
   assert.equal(world.log.flushedOffset, 5);
 });
 
+test('fault 7: of a new producer whose first batch found no room, no later one is taken before it', () => {
+  const world = filledWorld(1, { segmentBytes: 2000 });
+  const put = (baseSequence: number, valueBytes = 300): ErrorCode =>
+    world.append({ valueBytes, producerId: 7, baseSequence }).code;
+  world.disk.capacityBytes = world.disk.usedBytes;
+  assert.equal(put(0), ErrorCode.NONE);
+  world.settle();
+  assert.equal(world.written.at(-1)?.error, ErrorCode.KAFKA_STORAGE_ERROR);
+  world.disk.capacityBytes = Number.POSITIVE_INFINITY;
+  assert.equal(put(1), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER);
+  assert.equal(put(0), ErrorCode.NONE);
+  assert.equal(put(1), ErrorCode.NONE);
+  world.settle();
+  // The same where it is a new segment that finds no room, and then what is behind it in the turn.
+  world.disk.capacityBytes = world.disk.usedBytes;
+  const roll = { valueBytes: 1800, producerId: 8, baseSequence: 0 };
+  assert.equal(world.append(roll).code, ErrorCode.KAFKA_STORAGE_ERROR);
+  world.disk.capacityBytes = Number.POSITIVE_INFINITY;
+  const next = { producerId: 8, baseSequence: 1 };
+  assert.equal(world.append(next).code, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER);
+  assert.equal(world.append(roll).code, ErrorCode.NONE);
+  assert.equal(world.append(next).code, ErrorCode.NONE);
+});
+
 test('fault 7: a write that the full disk cuts short is taken back', () => {
   const world = filledWorld(1);
   const before = world.disk.bytesOf(logFile);
@@ -130,11 +154,16 @@ test('fault 7: a full disk in the middle of a turn fails what was pending and te
   world.put({ valueBytes: 700 });
   world.disk.capacityBytes = 0;
   assert.equal(world.append({ valueBytes: 700 }).code, ErrorCode.KAFKA_STORAGE_ERROR);
-  assert.equal(world.append({ valueBytes: 1 }).code, ErrorCode.KAFKA_STORAGE_ERROR);
+  const late = { valueBytes: 1, producerId: 7, baseSequence: 0 };
+  assert.equal(world.append(late).code, ErrorCode.KAFKA_STORAGE_ERROR);
   world.settle();
   assert.deepEqual(world.written, [{ from: 1, to: 2, error: ErrorCode.KAFKA_STORAGE_ERROR }]);
   world.disk.capacityBytes = Number.POSITIVE_INFINITY;
-  assert.equal(world.put().result.baseOffset, 1);
+  assert.equal(
+    world.append({ producerId: 7, baseSequence: 1 }).code,
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+  );
+  assert.equal(world.put(late).result.baseOffset, 1);
 });
 
 test('fault 8: while the disk stalls nothing is acknowledged, and later all in order', () => {

@@ -119,12 +119,12 @@ class BenchLog {
   }
 
   append({ bytes, info }: Sample): void {
-    const code = this.log.append(bytes, 0, bytes.length, info, 1, nowMs, result);
+    const code = this.log.appender.append(bytes, 0, bytes.length, info, 1, nowMs, result);
     if (code !== 0) throw new Error(`append: ${code} ${result.errorMessage}`);
   }
 
   write(): void {
-    if (this.log.writePending() !== 0) throw new Error('write failed');
+    if (this.log.appender.writePending() !== 0) throw new Error('write failed');
   }
 }
 

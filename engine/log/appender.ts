@@ -1,23 +1,29 @@
 /**
- * The writing half of a partition's log: producers' rules, stamping, rolling, and the gathered write with its undo.
+ * The writing half of a partition's log: appends batches, and stores what a turn of the event loop has appended with one
+ * gathered write.
  *
- * Thread: the partition's shard.
+ * Thread: the partition's shard. Memory: a pending batch is a view of where it was received, which stays as it is until
+ * the write; all logs of a thread share one gather buffer. Durability: none before `writePending`, then the page cache;
+ * the flush is the `FlushGroup`'s.
  */
 import { baseOffsetOf, leaderEpochOf, maxTimestampOf } from '../batch/header.ts';
 import type { BatchInfo } from '../batch/rules.ts';
 import { rewriteTimestamps, stampBatch } from '../batch/stamp.ts';
 import { ErrorCode } from '../error_code.gen.ts';
-import type { DiskError } from '../ports.ts';
+import type { Disk, DiskError } from '../ports.ts';
 import type { AppendResult } from './append_result.ts';
 import { AppendRound } from './append_round.ts';
 import { asDiskError } from './flush_set.ts';
 import type { LogMarks } from './log_marks.ts';
 import { type LogParts, markSegmentDirty } from './log_parts.ts';
 import { rollSegment, SegmentAge } from './log_rolling.ts';
-import { PendingBatches } from './pending_batches.ts';
 import type { ProducedBatch } from './producer_entry.ts';
 import { newProducerFields, type ProducerFields, readFields } from './producer_fields.ts';
 import type { Segment } from './segment.ts';
+
+/** Below this sum, copying into one buffer is cheaper than a vector of many small pieces. */
+const gatherBytes = 64 * 1024;
+let sharedGather: Buffer | null = null;
 
 /** Header fields of the batch at hand, for `appendStamped`. */
 const stamped = newProducerFields();
@@ -26,7 +32,12 @@ export class LogAppender {
   readonly #parts: LogParts;
   readonly #marks: LogMarks;
   readonly #age: SegmentAge;
-  readonly #pending = new PendingBatches();
+  /** Batches that wait for the write: `#lengths[k]` bytes at `#starts[k]` of `#buffers[k]`. */
+  readonly #buffers: Uint8Array[] = [];
+  readonly #starts: number[] = [];
+  readonly #lengths: number[] = [];
+  #pendingBytes = 0;
+  /** What the log was like before them. */
   readonly #round = new AppendRound();
   /** A write in the middle of the turn failed: appends are refused until the end of the turn reports it. */
   #turnError: ErrorCode = ErrorCode.NONE;
@@ -47,10 +58,21 @@ export class LogAppender {
   }
 
   get hasPending(): boolean {
-    return this.#pending.count > 0 || this.#turnError !== ErrorCode.NONE;
+    return this.#buffers.length > 0 || this.#turnError !== ErrorCode.NONE;
   }
 
-  /** See `PartitionLog.append`. */
+  /**
+   * Appends a batch that has been validated, as the partition's leader: checks the producer's epoch and sequence,
+   * stamps base offset, leader epoch and timestamps into `buf` in place, and keeps a view of it until the write at the
+   * end of the turn: the memory must stay as it is until then. The caller marks the log dirty at its FlushGroup.
+   *
+   * @param length size of the batch in bytes, which begins at `start`
+   * @param nowMs wall clock
+   * @param result filled in when the answer is NONE; otherwise its `errorMessage` may say more
+   * @returns NONE (also for a duplicate of one of the producer's last five batches: `result.duplicate`);
+   *   INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE; RECORD_LIST_TOO_LARGE for more than a
+   *   segment holds; KAFKA_STORAGE_ERROR when the disk is full or broken or the log is damaged
+   */
   append(
     buf: Uint8Array,
     start: number,
@@ -93,7 +115,11 @@ export class LogAppender {
     return ErrorCode.NONE;
   }
 
-  /** See `PartitionLog.appendStamped`. */
+  /**
+   * Appends a batch that carries its base offset and leader epoch already: a follower's copy, or the metadata log's own.
+   * It may begin past the log's end (the leader's log was compacted), not before it. Memory as with `append`.
+   * @returns NONE; INVALID_RECORD for an offset before the log's end; RECORD_LIST_TOO_LARGE; KAFKA_STORAGE_ERROR
+   */
   appendStamped(buf: Uint8Array, start: number, length: number, nowMs: number): ErrorCode {
     const parts = this.#parts;
     if (!this.#takesAppends()) return ErrorCode.KAFKA_STORAGE_ERROR;
@@ -143,9 +169,9 @@ export class LogAppender {
     const parts = this.#parts;
     try {
       parts.segments.active.load(parts.config.indexIntervalBytes);
-      if (!this.#age.mustRoll(this.#pending.bytes, length, lastOffset, maxTimestamp, nowMs))
+      if (!this.#age.mustRoll(this.#pendingBytes, length, lastOffset, maxTimestamp, nowMs))
         return ErrorCode.NONE;
-      if (this.#pending.count > 0) {
+      if (this.#buffers.length > 0) {
         this.#turnError = this.#writeRound();
         if (this.#turnError !== ErrorCode.NONE) return this.#turnError;
       }
@@ -169,17 +195,25 @@ export class LogAppender {
   ): void {
     const parts = this.#parts;
     const segment = parts.segments.active;
-    if (this.#pending.count === 0) this.#round.begin(parts);
+    if (this.#buffers.length === 0) this.#round.begin(parts);
     const lastOffset = baseOffset + fields.lastOffsetDelta;
-    const position = segment.size + this.#pending.bytes;
+    const position = segment.size + this.#pendingBytes;
     segment.index(lastOffset, position, length, maxTimestamp, parts.config.indexIntervalBytes);
     if (leaderEpoch !== parts.epochs.latestEpoch) parts.epochs.assign(leaderEpoch, baseOffset);
     if (fields.producerId >= 0) parts.producers.record(fields, baseOffset, maxTimestamp, nowMs);
     parts.logEndOffset = lastOffset + 1;
-    this.#pending.push(buf, start, length);
+    this.#buffers.push(buf);
+    this.#starts.push(start);
+    this.#lengths.push(length);
+    this.#pendingBytes += length;
   }
 
-  /** See `PartitionLog.writePending`. */
+  /**
+   * Writes what was appended since the last call with one write. On failure nothing of it is left, in the file or in
+   * memory: offsets `writtenOffset` to `failedOffset` were not appended, and the next append gets them again.
+   *
+   * @returns NONE or KAFKA_STORAGE_ERROR (retriable); `failure` is not null when the disk is broken and not just full
+   */
   writePending(): ErrorCode {
     const code = this.#turnError;
     if (code === ErrorCode.NONE) return this.#writeRound();
@@ -188,28 +222,61 @@ export class LogAppender {
   }
 
   #writeRound(): ErrorCode {
-    const pending = this.#pending;
-    if (pending.count === 0) return ErrorCode.NONE;
+    if (this.#buffers.length === 0) return ErrorCode.NONE;
     const parts = this.#parts;
     const segment = parts.segments.active;
     try {
-      pending.writeTo(parts.files.disk, segment.fd, segment.size);
+      this.#write(parts.files.disk, segment.fd, segment.size);
     } catch (error) {
       return this.#undoWrite(segment, error);
     }
-    segment.size += pending.bytes;
-    parts.dirtyBytes += pending.bytes;
+    segment.size += this.#pendingBytes;
+    parts.dirtyBytes += this.#pendingBytes;
     markSegmentDirty(parts, segment);
-    pending.clear();
+    this.#forgetPending();
     parts.writtenOffset = parts.logEndOffset;
     this.#marks.add(parts.writtenOffset, segment, segment.size);
     return ErrorCode.NONE;
   }
 
+  /** @throws DiskError; some of the bytes may be in the file then */
+  #write(disk: Disk, fd: number, position: number): void {
+    const buffers = this.#buffers;
+    const starts = this.#starts;
+    const lengths = this.#lengths;
+    const bytes = this.#pendingBytes;
+    if (buffers.length === 1) {
+      disk.write(fd, buffers[0] as Uint8Array, starts[0] as number, bytes, position);
+    } else if (bytes <= gatherBytes) {
+      sharedGather ??= Buffer.allocUnsafeSlow(gatherBytes);
+      let to = 0;
+      for (let at = 0; at < buffers.length; at += 1) {
+        const start = starts[at] as number;
+        const end = start + (lengths[at] as number);
+        // Node's copy takes positions, so that no view has to be made; it works on any Uint8Array.
+        to += Buffer.prototype.copy.call(buffers[at] as Buffer, sharedGather, to, start, end);
+      }
+      disk.write(fd, sharedGather, 0, bytes, position);
+    } else {
+      const views = buffers.map((buf, at) => {
+        const start = starts[at] as number;
+        return buf.subarray(start, start + (lengths[at] as number));
+      });
+      disk.writev(fd, views, bytes, position);
+    }
+  }
+
+  #forgetPending(): void {
+    this.#buffers.length = 0;
+    this.#starts.length = 0;
+    this.#lengths.length = 0;
+    this.#pendingBytes = 0;
+  }
+
   #undoWrite(segment: Segment, cause: unknown): ErrorCode {
     const parts = this.#parts;
     this.failedOffset = parts.logEndOffset;
-    this.#pending.clear();
+    this.#forgetPending();
     this.#round.undo(parts);
     const code = this.#refuse(cause);
     try {

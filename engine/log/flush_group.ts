@@ -137,13 +137,13 @@ export class FlushGroup {
   #write(log: PartitionLog): void {
     if (this.#failure !== null || !this.#logs.has(log)) return;
     const { events } = this.#options;
-    const code = log.writePending();
+    const code = log.appender.writePending();
     if (log.failure !== null) return;
     const from = log.reportedOffset;
     const to = log.writtenOffset;
     log.reportedOffset = to;
     if (to > from) events.onWritten(log, from, to, ErrorCode.NONE);
-    if (code !== ErrorCode.NONE) events.onWritten(log, to, log.failedOffset, code);
+    if (code !== ErrorCode.NONE) events.onWritten(log, to, log.appender.failedOffset, code);
     if (to === from) return;
     if (log.config.durability === 'fsync' || this.#isFlushDue(log)) this.#queueFlush(log);
   }

@@ -2,15 +2,13 @@
  * The log of one partition: appends, the write at the end of the turn, and what is known to be on stable storage.
  *
  * Thread: the partition's shard, which is its only writer and reader; no call may interleave with another.
- * Durability: an appended batch is in memory only until `writePending`, in the page cache until a flush that began
- * after that has ended (`FlushGroup` sees to both), and on stable storage below `flushedOffset`.
+ * Durability: an appended batch is in memory only until the write at the end of the turn, in the page cache until a
+ * flush that began after that has ended (`FlushGroup` sees to both), and on stable storage below `flushedOffset`.
  *
  * Invariant: flushedOffset <= writtenOffset <= logEndOffset, and logStartOffset <= logEndOffset.
  */
-import type { BatchInfo } from '../batch/rules.ts';
 import { ErrorCode } from '../error_code.gen.ts';
 import { DiskError } from '../ports.ts';
-import type { AppendResult } from './append_result.ts';
 import { LogAppender } from './appender.ts';
 import type { EpochCache, EpochEndOffset } from './epoch_cache.ts';
 import { FlushSet } from './flush_set.ts';
@@ -31,9 +29,10 @@ export class PartitionLog {
   readonly topicId: string;
   /** What opening found and did. */
   readonly recovery: RecoveryReport;
+  /** The writing half: `append`, and the write at the end of the turn. */
+  readonly appender: LogAppender;
   readonly #parts: LogParts;
   readonly #reader: LogReader;
-  readonly #appender: LogAppender;
   #isClosed: boolean = false;
   /** First offset of a damaged range; reads end there. */
   readonly #damageOffset: number;
@@ -64,7 +63,7 @@ export class PartitionLog {
     this.#reader = new LogReader(parts);
     this.flush = new LogFlushState(parts);
     this.#damageOffset = recovery.damage[0]?.fromOffset ?? Number.POSITIVE_INFINITY;
-    this.#appender = new LogAppender(parts, this.#reader.marks, this.isDamaged);
+    this.appender = new LogAppender(parts, this.#reader.marks, this.isDamaged);
     this.reportedOffset = parts.logEndOffset;
   }
 
@@ -125,7 +124,7 @@ export class PartitionLog {
 
   /** Why the log takes no more appends, or null. */
   get failure(): DiskError | null {
-    return this.#appender.failure;
+    return this.appender.failure;
   }
 
   /** A damaged range lies in the log: it is readable below it, and takes no appends until it is repaired or set aside. */
@@ -133,66 +132,14 @@ export class PartitionLog {
     return this.#damageOffset !== Number.POSITIVE_INFINITY;
   }
 
-  /**
-   * Appends a batch that has been validated, as the partition's leader: checks the producer's epoch and sequence,
-   * stamps base offset, leader epoch and timestamps into `buf` in place, and keeps a view of it until the write at the
-   * end of the turn: the memory must stay as it is until then. The caller marks the log dirty at its FlushGroup.
-   *
-   * @param length size of the batch in bytes, which begins at `start`
-   * @param nowMs wall clock
-   * @param result filled in when the answer is NONE; otherwise its `errorMessage` may say more
-   * @returns NONE (also for a duplicate of one of the producer's last five batches: `result.duplicate`);
-   *   INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE; RECORD_LIST_TOO_LARGE for more than a
-   *   segment holds; KAFKA_STORAGE_ERROR when the disk is full or broken or the log is damaged
-   */
-  append(
-    buf: Uint8Array,
-    start: number,
-    length: number,
-    info: BatchInfo,
-    leaderEpoch: number,
-    nowMs: number,
-    result: AppendResult,
-  ): ErrorCode {
-    return this.#appender.append(buf, start, length, info, leaderEpoch, nowMs, result);
-  }
-
-  /**
-   * Appends a batch that carries its base offset and leader epoch already: a follower's copy, or the metadata log's own.
-   * It may begin past the log's end (the leader's log was compacted), not before it. Memory as with `append`.
-   * @returns NONE; INVALID_RECORD for an offset before the log's end; RECORD_LIST_TOO_LARGE; KAFKA_STORAGE_ERROR
-   */
-  appendStamped(buf: Uint8Array, start: number, length: number, nowMs: number): ErrorCode {
-    return this.#appender.appendStamped(buf, start, length, nowMs);
-  }
-
-  /** Offset behind the last batch that the failed write would have stored. */
-  get failedOffset(): number {
-    return this.#appender.failedOffset;
-  }
-
-  get hasPending(): boolean {
-    return this.#appender.hasPending;
-  }
-
-  /**
-   * Writes what was appended since the last call with one write. On failure nothing of it is left, in the file or in
-   * memory: offsets `writtenOffset` to `failedOffset` were not appended, and the next append gets them again.
-   *
-   * @returns NONE or KAFKA_STORAGE_ERROR (retriable); `failure` is not null when the disk is broken and not just full
-   */
-  writePending(): ErrorCode {
-    return this.#appender.writePending();
-  }
-
   /** For the FlushGroup: calls `report` when an append or write finds the disk broken (not when it is full). */
   watchFailure(report: (error: DiskError) => void): void {
-    this.#appender.onFailure = report;
+    this.appender.onFailure = report;
   }
 
   /** For the FlushGroup: no appends from now on, because the directory is offline. */
   fail(error: DiskError): void {
-    this.#appender.failure ??= error;
+    this.appender.failure ??= error;
   }
 
   /**
@@ -253,7 +200,7 @@ export class PartitionLog {
    */
   beginCheckpoint(set: FlushSet): void {
     this.flush.checkpointOffset = this.#parts.flushedOffset;
-    storeState(this.#parts, set, this.hasPending, false);
+    storeState(this.#parts, set, this.appender.hasPending, false);
   }
 
   /** The files of `beginCheckpoint` are on stable storage: those that replace others get their names. */
@@ -273,9 +220,9 @@ export class PartitionLog {
    */
   close(): void {
     if (this.#isClosed) return;
-    const code = this.writePending();
+    const code = this.appender.writePending();
     const set = new FlushSet();
-    if (code === ErrorCode.NONE && this.#appender.failure === null) {
+    if (code === ErrorCode.NONE && this.appender.failure === null) {
       this.prepareClose(set);
       set.flushSync(this.#parts.files.disk);
       const names = new FlushSet();
@@ -300,7 +247,7 @@ export class PartitionLog {
 
   closeFiles(): void {
     this.#isClosed = true;
-    this.#appender.isReadOnly = true;
+    this.appender.isReadOnly = true;
     for (const segment of this.#parts.segments) {
       this.#parts.files.cache.forget(segment);
       segment.isActive = false;
@@ -314,7 +261,7 @@ export class PartitionLog {
    * @throws DiskError
    */
   truncateTo(offset: number): ErrorCode {
-    const code = this.writePending();
+    const code = this.appender.writePending();
     if (code !== ErrorCode.NONE) return code;
     truncateLog(this.#parts, offset);
     this.#reader.marks.clear();
@@ -330,10 +277,7 @@ export class PartitionLog {
    * @throws DiskError
    */
   delete(): string {
-    this.#appender.failure ??= new DiskError(
-      'ENOENT',
-      `${this.topic}-${this.partition} is deleted`,
-    );
+    this.appender.failure ??= new DiskError('ENOENT', `${this.topic}-${this.partition} is deleted`);
     const { files, random } = this.#parts;
     const path = deletedDirectory(files.dir, random);
     files.disk.rename(files.dir, path);

@@ -157,7 +157,15 @@ export class PartitionLeader {
   ): ErrorCode {
     if (this.#refusal !== ErrorCode.NONE) return this.#refusal;
     if (allReplicas && this.isrSize < this.minInsyncReplicas) return ErrorCode.NOT_ENOUGH_REPLICAS;
-    const error = this.log.append(buf, start, length, info, this.leaderEpoch, nowMs, result);
+    const error = this.log.appender.append(
+      buf,
+      start,
+      length,
+      info,
+      this.leaderEpoch,
+      nowMs,
+      result,
+    );
     if (error !== ErrorCode.NONE) return error;
     waiter.endOffset = result.lastOffset + 1;
     if (!result.duplicate) this.#flushGroup.markDirty(this.log);

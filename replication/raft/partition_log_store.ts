@@ -149,7 +149,7 @@ export class PartitionLogStore implements MetadataLogStore, FlushEvents {
     this.#group.markDirty(this.log);
     if (this.#refusedEndOffset === null) {
       const { length } = batch;
-      const code = this.log.append(batch, 0, length, info, epoch, nowMs, this.#result);
+      const code = this.log.appender.append(batch, 0, length, info, epoch, nowMs, this.#result);
       if (code === ErrorCode.NONE) return;
       assert(code === ErrorCode.KAFKA_STORAGE_ERROR, `append to the metadata log: error ${code}`);
     }

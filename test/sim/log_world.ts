@@ -124,7 +124,15 @@ export class LogWorld {
   appendBytes(bytes: Uint8Array, info: BatchInfo): Appended {
     const result = newAppendResult();
     const { leaderEpoch, wallMs } = this;
-    const code = this.log.append(bytes, 0, bytes.length, info, leaderEpoch, wallMs, result);
+    const code = this.log.appender.append(
+      bytes,
+      0,
+      bytes.length,
+      info,
+      leaderEpoch,
+      wallMs,
+      result,
+    );
     this.group.markDirty(this.log);
     return { code, result, bytes };
   }

@@ -134,7 +134,7 @@ function append(broker: Broker, log: PartitionLog, padding: number): void {
   );
   const bytes = makeBatch({ records: [{ timestamp: 1n, value }] });
   const info = { ...newBatchInfo(), recordCount: 1, maxTimestamp: 1n };
-  const code = log.append(bytes, 0, bytes.length, info, 0, Date.now(), newAppendResult());
+  const code = log.appender.append(bytes, 0, bytes.length, info, 0, Date.now(), newAppendResult());
   assert.equal(code, ErrorCode.NONE);
   broker.group.markDirty(log);
 }

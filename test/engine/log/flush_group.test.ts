@@ -35,7 +35,15 @@ function anotherLog(world: LogWorld, partition: number): PartitionLog {
 function put(world: LogWorld, log: PartitionLog): void {
   const bytes = makeBatch({});
   const info = world.validate(bytes);
-  const code = log.append(bytes, 0, bytes.length, info, 0, world.wallMs, newAppendResult());
+  const code = log.appender.append(
+    bytes,
+    0,
+    bytes.length,
+    info,
+    0,
+    world.wallMs,
+    newAppendResult(),
+  );
   assert.equal(code, ErrorCode.NONE);
   world.group.markDirty(log);
 }

@@ -132,7 +132,7 @@ test('segments roll before a relative offset leaves 31 bits', () => {
   world.put();
   const far = makeBatch({ atMs: [0] });
   new DataView(far.buffer).setBigInt64(0, 2n ** 31n - 1n);
-  assert.equal(world.log.appendStamped(far, 0, far.length, startMs), ErrorCode.NONE);
+  assert.equal(world.log.appender.appendStamped(far, 0, far.length, startMs), ErrorCode.NONE);
   assert.equal(world.log.segmentCount, 1);
   world.put();
   assert.equal(world.log.segmentCount, 2);
@@ -145,10 +145,13 @@ test('a stamped batch keeps its offset and epoch, and may not go back', () => {
   const view = new DataView(batch.buffer);
   view.setBigInt64(0, 10n);
   view.setInt32(12, 3);
-  assert.equal(world.log.appendStamped(batch, 0, batch.length, startMs), ErrorCode.NONE);
+  assert.equal(world.log.appender.appendStamped(batch, 0, batch.length, startMs), ErrorCode.NONE);
   assert.equal(world.log.logEndOffset, 12);
   assert.deepEqual(world.log.endOffsetForEpoch(3), { epoch: 3, endOffset: 12 });
-  assert.equal(world.log.appendStamped(batch, 0, batch.length, startMs), ErrorCode.INVALID_RECORD);
+  assert.equal(
+    world.log.appender.appendStamped(batch, 0, batch.length, startMs),
+    ErrorCode.INVALID_RECORD,
+  );
 });
 
 test('a clean stop leaves files that a start needs not look behind', () => {
@@ -226,7 +229,15 @@ test('deleting renames the directory as Kafka does, and pinned readers finish', 
   assert.equal(world.disk.openFiles, 0);
   const bytes = makeBatch({});
   const info = world.validate(bytes);
-  const code = world.log.append(bytes, 0, bytes.length, info, 0, startMs, newAppendResult());
+  const code = world.log.appender.append(
+    bytes,
+    0,
+    bytes.length,
+    info,
+    0,
+    startMs,
+    newAppendResult(),
+  );
   assert.equal(code, ErrorCode.KAFKA_STORAGE_ERROR);
 });
 

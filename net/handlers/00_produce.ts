@@ -25,9 +25,7 @@ import { errorMessage } from '../protocol/errors.ts';
 import type {
   ProduceRequest,
   ProduceRequestPartitionProduceData,
-  ProduceRequestTopicProduceData,
   ProduceResponsePartitionProduceResponseInput,
-  ProduceResponseTopicProduceResponseInput,
 } from '../protocol/messages.gen.ts';
 import { isHere, type Place } from '../routes.ts';
 import type { Parkable, Parked } from '../server/purgatory.ts';
@@ -56,6 +54,8 @@ export function produceHandler(services: ShardServices): Handler {
   };
 }
 
+const noRecordErrors: PartitionRun['recordErrors'] = [];
+
 /** Reused for every batch of the thread: nothing of them is kept beyond the append. */
 const info = newBatchInfo();
 const result = newAppendResult();
@@ -65,11 +65,11 @@ class ProduceRun implements Parkable {
   readonly #services: ShardServices;
   readonly #ctx: RequestContext;
   readonly #request: ProduceRequest;
-  readonly #responses: ProduceResponseTopicProduceResponseInput[] = [];
+  readonly #topics: readonly TopicRun[];
   /** Batches that are not in the page cache yet: while there are any, the frame is kept. */
   #writing = 0;
   /** Batches whose acknowledgement is still due. */
-  readonly #waiting = new Set<PartitionAppend>();
+  #due = 0;
   #parked: Parked<never> | null = null;
   #started: boolean = false;
   #failed: boolean = false;
@@ -78,38 +78,37 @@ class ProduceRun implements Parkable {
     this.#services = services;
     this.#ctx = ctx;
     this.#request = request;
-  }
-
-  get acks(): number {
-    return this.#request.acks;
+    this.#topics = request.topicData.map(({ name, topicId, partitionData }) => ({
+      name,
+      topicId,
+      partitionResponses: partitionData.map((data) => new PartitionRun(this, data)),
+    }));
   }
 
   start(): void {
     const nowMs = this.#services.clock.wallMs();
-    for (const topic of this.#request.topicData) {
-      const { name, topicId } = topic;
-      const partitionResponses = topic.partitionData.map((data) =>
-        this.#append(topic, data, nowMs),
-      );
-      this.#responses.push({ name, topicId, partitionResponses });
-    }
+    for (const topic of this.#topics)
+      for (const run of topic.partitionResponses) this.#append(topic, run, nowMs);
     this.#started = true;
     if (this.#writing > 0) this.#ctx.frame.retain();
     this.#answerWhenDone();
-    if (!this.#ctx.answered && this.acks === -1)
+    if (!this.#ctx.answered && this.#request.acks === -1)
       this.#parked = this.#services.produceTimeouts.park(this, [], this.#request.timeoutMs);
   }
 
-  /** The batch left the frame, or never will: called by its append, perhaps before `start` has ended. */
-  onWritten(append: PartitionAppend, error: ErrorCode, message: string | null = null): void {
+  /** The batch left the frame, or never will: called by its run, perhaps before `start` has ended. */
+  onWritten(run: PartitionRun, error: ErrorCode, message: string | null = null): void {
     this.#writing -= 1;
     if (this.#started && this.#writing === 0) this.#ctx.frame.release();
-    if (error !== ErrorCode.NONE || this.acks !== -1) this.onAcknowledged(append, error, message);
+    if (error !== ErrorCode.NONE || this.#request.acks !== -1)
+      this.onAcknowledged(run, error, message);
   }
 
-  onAcknowledged(append: PartitionAppend, error: ErrorCode, message: string | null = null): void {
-    if (!this.#waiting.delete(append)) return;
-    if (error !== ErrorCode.NONE) this.#refuse(append.response, error, message);
+  onAcknowledged(run: PartitionRun, error: ErrorCode, message: string | null = null): void {
+    if (!run.isDue) return;
+    run.isDue = false;
+    this.#due -= 1;
+    if (error !== ErrorCode.NONE) this.#refuse(run, error, message);
     if (this.#started) this.#answerWhenDone();
   }
 
@@ -120,124 +119,118 @@ class ProduceRun implements Parkable {
 
   /** The time that the producer gave is over. What is not acknowledged may still be, so the producer must retry. */
   expire(): void {
-    for (const append of this.#waiting)
-      this.#refuse(append.response, ErrorCode.REQUEST_TIMED_OUT, null);
-    this.#waiting.clear();
-    this.#answerWhenDone();
+    for (const { partitionResponses } of this.#topics)
+      for (const run of partitionResponses) this.onAcknowledged(run, ErrorCode.REQUEST_TIMED_OUT);
   }
 
-  #append(
-    topic: ProduceRequestTopicProduceData,
-    data: ProduceRequestPartitionProduceData,
-    nowMs: number,
-  ): ProduceResponsePartitionProduceResponseInput {
-    const response = newResponse(data.index);
-    const { records } = data;
-    const place = this.#find(topic, data.index);
-    if (typeof place === 'number') this.#refuse(response, place, null);
-    else if (this.acks < -1 || this.acks > 1)
-      this.#refuse(response, ErrorCode.INVALID_REQUIRED_ACKS, null);
+  #append(topic: TopicRun, run: PartitionRun, nowMs: number): void {
+    const { records } = run.data;
+    const place = this.#find(topic, run.index);
+    const { acks } = this.#request;
+    if (typeof place === 'number') this.#refuse(run, place, null);
+    else if (acks < -1 || acks > 1) this.#refuse(run, ErrorCode.INVALID_REQUIRED_ACKS, null);
     else if (!(records instanceof Uint8Array) || records.length === 0)
-      this.#refuse(response, ErrorCode.INVALID_RECORD, 'The request holds no batch here.');
-    else this.#appendBatch(place, records, response, nowMs);
-    return response;
+      this.#refuse(run, ErrorCode.INVALID_RECORD, 'The request holds no batch here.');
+    else this.#appendBatch(place, records, run, nowMs);
   }
 
-  #appendBatch(
-    place: Place,
-    records: Uint8Array,
-    response: ProduceResponsePartitionProduceResponseInput,
-    nowMs: number,
-  ): void {
+  #appendBatch(place: Place, records: Uint8Array, run: PartitionRun, nowMs: number): void {
     const rules = isHere(place) ? place.batchRules : this.#services.topicRules.of(place.topicId);
     rules.nowMs = nowMs;
     const invalid = validateProduceBatch(records, 0, records.length, rules, info);
     if (invalid !== ErrorCode.NONE) {
-      this.#refuse(response, invalid, info.errorMessage);
+      this.#refuse(run, invalid, info.errorMessage);
       if (info.recordErrors !== null)
-        response.recordErrors = info.recordErrors.map(({ index, message }) => ({
+        run.recordErrors = info.recordErrors.map(({ index, message }) => ({
           batchIndex: index,
           batchIndexErrorMessage: message,
         }));
       return;
     }
     if (info.isTransactional) {
-      this.#refuse(response, ErrorCode.INVALID_TXN_STATE, 'Transactions are not supported yet.');
+      this.#refuse(run, ErrorCode.INVALID_TXN_STATE, 'Transactions are not supported yet.');
       return;
     }
-    const append = new PartitionAppend(this, response);
-    this.#waiting.add(append);
+    run.isDue = true;
+    this.#due += 1;
     this.#writing += 1;
-    const all = this.acks === -1;
+    const all = this.#request.acks === -1;
     if (!isHere(place)) {
       const { slabId } = this.#ctx.frame;
-      this.#services.remote.append(place, slabId, records, info, all, nowMs, append);
+      this.#services.remote.append(place, slabId, records, info, all, nowMs, run);
       return;
     }
-    const error = place.append(records, 0, records.length, info, all, nowMs, append, result);
-    if (error !== ErrorCode.NONE) {
-      this.#waiting.delete(append);
-      this.#writing -= 1;
-      this.#refuse(response, error, result.errorMessage);
-      return;
-    }
-    response.baseOffset = result.baseOffset;
-    response.logAppendTimeMs = result.logAppendTimeMs;
-    response.logStartOffset = place.log.logStartOffset;
+    const error = place.append(records, 0, records.length, info, all, nowMs, run, result);
+    if (error !== ErrorCode.NONE) run.onRefused(error, result.errorMessage);
+    else run.onAppended(result.baseOffset, result.logAppendTimeMs, place.log.logStartOffset);
   }
 
   /** Where the partition is, or why there is none. */
-  #find(topic: ProduceRequestTopicProduceData, index: number): Place | ErrorCode {
+  #find(topic: TopicRun, index: number): Place | ErrorCode {
     const { routes } = this.#services;
     return this.#ctx.apiVersion >= topicIdsSince
       ? routes.byId(topic.topicId, index)
       : routes.byName(topic.name, index);
   }
 
-  #refuse(
-    response: ProduceResponsePartitionProduceResponseInput,
-    error: ErrorCode,
-    message: string | null,
-  ): void {
+  #refuse(run: PartitionRun, error: ErrorCode, message: string | null): void {
     this.#failed = true;
     const isKnown =
       error !== ErrorCode.KAFKA_STORAGE_ERROR || this.#ctx.apiVersion >= storageErrorSince;
-    response.errorCode = isKnown ? error : ErrorCode.NOT_LEADER_OR_FOLLOWER;
-    response.errorMessage = message ?? errorMessage(error);
-    response.baseOffset = -1;
-    response.logAppendTimeMs = -1;
-    response.logStartOffset = -1;
+    run.errorCode = isKnown ? error : ErrorCode.NOT_LEADER_OR_FOLLOWER;
+    run.errorMessage = message ?? errorMessage(error);
+    run.onAppended(-1, -1n, -1);
   }
 
   #answerWhenDone(): void {
-    if (this.#waiting.size > 0 || this.#ctx.answered) return;
+    if (this.#due > 0 || this.#ctx.answered) return;
     if (this.#parked !== null) this.#services.produceTimeouts.cancel(this.#parked);
-    if (this.acks !== 0)
-      this.#ctx.respond<'Produce'>('ProduceResponse', { responses: this.#responses });
+    if (this.#request.acks !== 0)
+      this.#ctx.respond<'Produce'>('ProduceResponse', { responses: this.#topics });
     else if (this.#failed) this.#ctx.fail(this.#failureText());
     else this.#ctx.respondNothing();
   }
 
   /** With acks=0 there is no answer to carry an error: closing the connection makes the producer look again. */
   #failureText(): string {
-    const texts = this.#responses.flatMap(({ name, partitionResponses }) =>
+    const texts = this.#topics.flatMap(({ name, partitionResponses }) =>
       partitionResponses
         .filter(({ errorCode }) => errorCode !== ErrorCode.NONE)
-        .map((response) => `${name ?? ''}-${response.index}: ${response.errorMessage ?? ''}`),
+        .map((run) => `${name}-${run.index}: ${run.errorMessage ?? ''}`),
     );
     return `produce with acks=0 failed: ${texts.join('; ')}`;
   }
 }
 
-/** One batch of a request, on its way to the disk. */
-class PartitionAppend implements AppendWaiter, RemoteAppendWaiter {
-  readonly response: ProduceResponsePartitionProduceResponseInput;
+/** One topic of a request, and of its answer. */
+interface TopicRun {
+  readonly name: string;
+  readonly topicId: string;
+  readonly partitionResponses: PartitionRun[];
+}
+
+/** One partition of a request: its batch on the way to the disk, and at the same time what the answer says of it. */
+class PartitionRun
+  implements AppendWaiter, RemoteAppendWaiter, ProduceResponsePartitionProduceResponseInput
+{
+  readonly index: number;
+  errorCode: ErrorCode = ErrorCode.NONE;
+  baseOffset = -1;
+  logAppendTimeMs = -1n;
+  logStartOffset = -1;
+  recordErrors: { batchIndex: number; batchIndexErrorMessage: string }[] = noRecordErrors;
+  errorMessage: string | null = null;
+  readonly currentLeader: undefined = undefined;
   endOffset = 0;
+  /** The acknowledgement is still due. */
+  isDue: boolean = false;
+  readonly data: ProduceRequestPartitionProduceData;
   readonly #run: ProduceRun;
 
-  constructor(run: ProduceRun, response: ProduceResponsePartitionProduceResponseInput) {
+  constructor(run: ProduceRun, data: ProduceRequestPartitionProduceData) {
     this.#run = run;
-    this.response = response;
+    this.data = data;
+    this.index = data.index;
   }
 
   onRefused(error: ErrorCode, message: string | null): void {
@@ -245,9 +238,9 @@ class PartitionAppend implements AppendWaiter, RemoteAppendWaiter {
   }
 
   onAppended(baseOffset: number, logAppendTimeMs: bigint, logStartOffset: number): void {
-    this.response.baseOffset = baseOffset;
-    this.response.logAppendTimeMs = logAppendTimeMs;
-    this.response.logStartOffset = logStartOffset;
+    this.baseOffset = baseOffset;
+    this.logAppendTimeMs = logAppendTimeMs;
+    this.logStartOffset = logStartOffset;
   }
 
   onWritten(error: ErrorCode): void {
@@ -257,17 +250,4 @@ class PartitionAppend implements AppendWaiter, RemoteAppendWaiter {
   onCommitted(error: ErrorCode): void {
     this.#run.onAcknowledged(this, error);
   }
-}
-
-function newResponse(index: number): ProduceResponsePartitionProduceResponseInput {
-  return {
-    index,
-    errorCode: ErrorCode.NONE,
-    baseOffset: -1,
-    logAppendTimeMs: -1,
-    logStartOffset: -1,
-    recordErrors: [],
-    errorMessage: null,
-    currentLeader: undefined,
-  };
 }

@@ -202,9 +202,9 @@ export class LogAppender {
     if (leaderEpoch !== parts.epochs.latestEpoch) parts.epochs.assign(leaderEpoch, baseOffset);
     if (fields.producerId >= 0) parts.producers.record(fields, baseOffset, maxTimestamp, nowMs);
     parts.logEndOffset = lastOffset + 1;
-    this.#buffers.push(buf);
-    this.#starts.push(start);
-    this.#lengths.push(length);
+    const at = this.#buffers.push(buf) - 1;
+    this.#starts[at] = start;
+    this.#lengths[at] = length;
     this.#pendingBytes += length;
   }
 
@@ -231,7 +231,6 @@ export class LogAppender {
       return this.#undoWrite(segment, error);
     }
     segment.size += this.#pendingBytes;
-    parts.dirtyBytes += this.#pendingBytes;
     markSegmentDirty(parts, segment);
     this.#forgetPending();
     parts.writtenOffset = parts.logEndOffset;
@@ -268,8 +267,6 @@ export class LogAppender {
 
   #forgetPending(): void {
     this.#buffers.length = 0;
-    this.#starts.length = 0;
-    this.#lengths.length = 0;
     this.#pendingBytes = 0;
   }
 

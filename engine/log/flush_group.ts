@@ -9,7 +9,6 @@
 import { ErrorCode } from '../error_code.gen.ts';
 import type { Clock, Disk, DiskError } from '../ports.ts';
 import { asDiskError, FlushSet } from './flush_set.ts';
-import { InlineFlush } from './inline_flush.ts';
 import type { PartitionLog } from './partition_log.ts';
 
 export interface FlushEvents {
@@ -35,8 +34,6 @@ export interface FlushGroupOptions {
   readonly defer: (run: () => void) => void;
   /** With more dirty files and directories than this, one syncfs(2) takes the place of a flush for each. */
   readonly flushEachMax: number;
-  /** A write up to this size (bytes) that waits alone is flushed on the thread while the device is fast; 0: never. */
-  readonly inlineFlushBytesMax?: number;
 }
 
 export const flushEachMaxDefault = 8;
@@ -45,7 +42,6 @@ const checkpointSlice = 32;
 
 export class FlushGroup {
   readonly #options: FlushGroupOptions;
-  readonly #inline: InlineFlush;
   readonly #logs = new Set<PartitionLog>();
   #dirty: PartitionLog[] = [];
   #writing: PartitionLog[] = [];
@@ -65,9 +61,7 @@ export class FlushGroup {
   /** Before the first of the logs is opened. @throws DiskError */
   constructor(options: FlushGroupOptions) {
     this.#options = options;
-    const { disk, clock, dir, inlineFlushBytesMax = 0 } = options;
-    disk.watchFileSystem(dir);
-    this.#inline = new InlineFlush(disk, clock, inlineFlushBytesMax);
+    options.disk.watchFileSystem(options.dir);
     this.#onTurn = () => this.#endTurn();
     this.#onFlushEnd = (error) => this.#endFlush(error);
     this.#onLogFailure = (error) => this.#fail(error);
@@ -181,19 +175,7 @@ export class FlushGroup {
       if (this.#logs.has(log)) log.flush.begin(this.#set);
     }
     const { disk, dir, flushEachMax } = this.#options;
-    const fd = this.#set.onlyFile;
-    if (fd >= 0 && this.#inline.isWorthIt(this.#set.bytes)) this.#flushInline(fd);
-    else this.#set.flush(disk, dir, flushEachMax, this.#onFlushEnd);
-  }
-
-  #flushInline(fd: number): void {
-    let error: DiskError | null = null;
-    try {
-      this.#inline.flush(fd);
-    } catch (caught) {
-      error = asDiskError(caught);
-    }
-    this.#endFlush(error);
+    this.#set.flush(disk, dir, flushEachMax, this.#onFlushEnd);
   }
 
   #endFlush(error: DiskError | null): void {

@@ -7,8 +7,6 @@ export class FlushSet {
   /** Small files that are closed already. */
   readonly #paths: string[] = [];
   readonly #directories = new Set<string>();
-  /** Bytes of batches that the flush will write, as far as the adders tell. */
-  bytes = 0;
 
   get count(): number {
     return this.#files.length + this.#paths.length + this.#directories.size;
@@ -30,12 +28,6 @@ export class FlushSet {
     this.#files.length = 0;
     this.#paths.length = 0;
     this.#directories.clear();
-    this.bytes = 0;
-  }
-
-  /** The one file when there is nothing else, or -1. */
-  get onlyFile(): number {
-    return this.count === 1 && this.#files.length === 1 ? (this.#files[0] as number) : -1;
   }
 
   /**

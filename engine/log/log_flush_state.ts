@@ -51,8 +51,6 @@ export class LogFlushState {
       set.addFile(segment.fd);
     }
     parts.dirtySegments.length = 0;
-    set.bytes += parts.dirtyBytes;
-    parts.dirtyBytes = 0;
     const { dir } = parts.files;
     if (parts.isDirectoryDirty) set.addDirectory(dir);
     if (parts.isParentDirty) set.addDirectory(parentOf(dir));

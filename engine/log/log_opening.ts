@@ -98,7 +98,6 @@ function emptyParts(options: LogOptions): LogParts {
     snapshotOffset: -1,
     snapshotOffsets: [],
     dirtySegments: [],
-    dirtyBytes: 0,
     hasSetAside: false,
     isDirectoryDirty: false,
     isParentDirty: false,

@@ -32,8 +32,6 @@ export interface LogParts {
   readonly snapshotOffsets: number[];
   /** Segments with bytes in the page cache that no flush has begun to cover. */
   readonly dirtySegments: Segment[];
-  /** Bytes in the page cache that no flush has begun to cover. */
-  dirtyBytes: number;
   /** Damaged ranges were moved out of the log at some time, so that offsets may be missing anywhere. */
   hasSetAside: boolean;
   /** Names in the partition's directory, or its own name in the log directory, that no flush has begun to cover. */

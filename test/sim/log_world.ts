@@ -51,7 +51,6 @@ export class LogWorld {
   #deferred: Array<() => void> = [];
   leaderEpoch = 0;
   flushEachMax = 8;
-  inlineFlushBytesMax = 0;
   setAsideDamage = true;
   log!: PartitionLog;
   group!: FlushGroup;
@@ -83,7 +82,6 @@ export class LogWorld {
       dir: logDir,
       defer: (run) => this.#deferred.push(run),
       flushEachMax: this.flushEachMax,
-      inlineFlushBytesMax: this.inlineFlushBytesMax,
       events: {
         onWritten: (_log, from, to, error) => this.written.push({ from, to, error }),
         onFlushed: (_log, offset) => this.flushed.push(offset),

@@ -69,7 +69,6 @@ class History {
       },
     );
     this.world.flushEachMax = random.below(3) * 4;
-    this.world.inlineFlushBytesMax = random.below(2) * 500;
     for (let number = 0; number < 3; number += 1) this.#newProducer();
   }
 

@@ -187,7 +187,7 @@ function flushing(log: BenchLog, size: string, sample: Sample): Benchmark {
       log.append(sample);
       return new Promise((resolve) => {
         done = resolve;
-        group.markDirty(log.log);
+        group.markDirty(log.log, false);
       });
     },
   };

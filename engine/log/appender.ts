@@ -61,6 +61,11 @@ export class LogAppender {
     return this.#buffers.length > 0 || this.#turnError !== ErrorCode.NONE;
   }
 
+  /** Whether the write may be put off: there is no failure to report, and no more than so many bytes wait for it. */
+  mayWait(bytesMax: number): boolean {
+    return this.#turnError === ErrorCode.NONE && this.#pendingBytes <= bytesMax;
+  }
+
   /**
    * Appends a batch that has been validated, as the partition's leader: checks the producer's epoch and sequence,
    * stamps base offset, leader epoch and timestamps into `buf` in place, and keeps a view of it until the write at the

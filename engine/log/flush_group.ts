@@ -37,6 +37,8 @@ export interface FlushGroupOptions {
 }
 
 export const flushEachMaxDefault = 8;
+/** What a log may keep back while a flush is under way: no more than is cheaper to copy later than to write twice. */
+const heldBytesMax = 16 * 1024;
 /** Logs whose state is stored in one turn of a checkpoint, so that it holds up no request. */
 const checkpointSlice = 32;
 
@@ -82,7 +84,10 @@ export class FlushGroup {
     this.#logs.add(log);
     log.watchFailure(this.#onLogFailure);
     if (this.#failure !== null) log.fail(this.#failure);
-    else if (log.flush.isNeeded && log.flushedOffset < log.writtenOffset) this.#queueFlush(log);
+    else if (log.flush.isNeeded && log.flushedOffset < log.writtenOffset) {
+      this.#queueFlush(log);
+      this.#scheduleTurn();
+    }
   }
 
   /** Lets go of a log that is about to be closed or deleted; a flush of it that is under way ends unreported. */
@@ -95,14 +100,19 @@ export class FlushGroup {
     this.#fail(error);
   }
 
-  /** After an append: the log is written at the end of the turn and flushed as soon as may be. */
-  markDirty(log: PartitionLog): void {
-    if (log.isQueued || this.#failure !== null) return;
-    log.isQueued = true;
-    this.#dirty.push(log);
-    if (this.#isTurnScheduled) return;
-    this.#isTurnScheduled = true;
-    this.#options.defer(this.#onTurn);
+  /**
+   * After an append: the log is written at the end of the turn and flushed as soon as may be.
+   * @param isUrgent the write alone is waited for. Else a few bytes may wait for the end of the flush that is under way:
+   *   only the next one acknowledges them, and a write beside a flush may have to wait for it on the thread
+   */
+  markDirty(log: PartitionLog, isUrgent: boolean): void {
+    if (this.#failure !== null) return;
+    if (isUrgent) log.isUrgent = true;
+    if (!log.isQueued) {
+      log.isQueued = true;
+      this.#dirty.push(log);
+    }
+    this.#scheduleTurn();
   }
 
   /** Call about once a second: flush.ms under durability 'os', and flushes that could not be tried. */
@@ -113,19 +123,35 @@ export class FlushGroup {
       const since = log.flush.firstWriteMs;
       if (since >= 0 && nowMs - since >= log.config.flushMs) this.#queueFlush(log);
     }
+    if (this.#unflushed.length > 0 && !this.#isFlushing) this.#scheduleTurn();
+  }
+
+  #scheduleTurn(): void {
+    if (this.#isTurnScheduled) return;
+    this.#isTurnScheduled = true;
+    this.#options.defer(this.#onTurn);
   }
 
   #endTurn(): void {
     this.#isTurnScheduled = false;
+    this.#writeDirty(this.#isFlushing);
+    if (!this.#isFlushing) this.#startFlush();
+  }
+
+  #writeDirty(mayHold: boolean): void {
     const logs = this.#dirty;
     this.#dirty = this.#writing;
     this.#writing = logs;
     for (const log of logs) {
+      if (mayHold && isHeld(log)) {
+        this.#dirty.push(log);
+        continue;
+      }
       log.isQueued = false;
+      log.isUrgent = false;
       this.#write(log);
     }
     logs.length = 0;
-    if (!this.#isFlushing) this.#startFlush();
   }
 
   #write(log: PartitionLog): void {
@@ -153,10 +179,6 @@ export class FlushGroup {
     if (log.flush.isQueued) return;
     log.flush.isQueued = true;
     this.#unflushed.push(log);
-    if (!this.#isFlushing && !this.#isTurnScheduled) {
-      this.#isTurnScheduled = true;
-      this.#options.defer(this.#onTurn);
-    }
   }
 
   #startFlush(): void {
@@ -197,6 +219,7 @@ export class FlushGroup {
         this.#options.events.onFlushed(log, offset);
     }
     logs.length = 0;
+    this.#writeDirty(false);
     this.#startFlush();
   }
 
@@ -209,6 +232,7 @@ export class FlushGroup {
       this.#unflushed.push(log);
     }
     logs.length = 0;
+    if (this.#dirty.length > 0) this.#scheduleTurn();
     this.#becomeIdle();
   }
 
@@ -294,7 +318,8 @@ export class FlushGroup {
    * means that the clean-shutdown marker may be written (with the logs' recovery points in the checkpoint).
    */
   close(done: (error: DiskError | null) => void): void {
-    this.#endTurn();
+    this.#writeDirty(false);
+    if (!this.#isFlushing) this.#startFlush();
     const logs = [...this.#logs];
     const finish = (error: DiskError | null): void => {
       if (error === null) for (const log of logs) log.finishClose();
@@ -319,4 +344,9 @@ export class FlushGroup {
     if (this.#isFlushing) this.#whenIdle = start;
     else start();
   }
+}
+
+/** Whether nobody waits for the log's write but those who wait for its flush. */
+function isHeld(log: PartitionLog): boolean {
+  return !log.isUrgent && log.config.durability === 'fsync' && log.appender.mayWait(heldBytesMax);
 }

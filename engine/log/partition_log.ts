@@ -39,6 +39,8 @@ export class PartitionLog {
 
   /** For the FlushGroup alone: the log stands on its list of logs to write. */
   isQueued: boolean = false;
+  /** For the FlushGroup alone: somebody waits for the write and not for the flush. */
+  isUrgent: boolean = false;
   /** For the FlushGroup alone: up to where the owner has been told. */
   reportedOffset: number;
   /** For the FlushGroup alone: what is dirty and what is being flushed. */

@@ -168,11 +168,13 @@ export class PartitionLeader {
     );
     if (error !== ErrorCode.NONE) return error;
     waiter.endOffset = result.lastOffset + 1;
-    if (!result.duplicate) this.#flushGroup.markDirty(this.log);
     // The first attempt of a duplicate may still be on its way to the disk: its success is not ours to claim.
     if (result.duplicate && waiter.endOffset <= this.log.writtenOffset)
       waiter.onWritten(ErrorCode.NONE);
-    else this.#writing.push(waiter);
+    else {
+      this.#writing.push(waiter);
+      this.#flushGroup.markDirty(this.log, !allReplicas);
+    }
     if (!allReplicas) return error;
     if (waiter.endOffset <= this.#highWatermark) waiter.onCommitted(ErrorCode.NONE);
     else this.#committing.push(waiter);

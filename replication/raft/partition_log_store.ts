@@ -146,7 +146,7 @@ export class PartitionLogStore implements MetadataLogStore, FlushEvents {
     info.offsetOfMaxTimestamp = 0;
     const epoch = leaderEpochOf(batch, 0);
     const nowMs = this.#options.clock.wallMs();
-    this.#group.markDirty(this.log);
+    this.#group.markDirty(this.log, false);
     if (this.#refusedEndOffset === null) {
       const { length } = batch;
       const code = this.log.appender.append(batch, 0, length, info, epoch, nowMs, this.#result);

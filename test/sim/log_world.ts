@@ -51,6 +51,8 @@ export class LogWorld {
   #deferred: Array<() => void> = [];
   leaderEpoch = 0;
   flushEachMax = 8;
+  /** Whether somebody waits for the write of what is appended, and not for its flush alone. */
+  isUrgent: () => boolean = () => true;
   setAsideDamage = true;
   log!: PartitionLog;
   group!: FlushGroup;
@@ -131,7 +133,7 @@ export class LogWorld {
       wallMs,
       result,
     );
-    this.group.markDirty(this.log);
+    this.group.markDirty(this.log, this.isUrgent());
     return { code, result, bytes };
   }
 

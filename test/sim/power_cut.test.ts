@@ -136,7 +136,7 @@ function append(broker: Broker, log: PartitionLog, padding: number): void {
   const info = { ...newBatchInfo(), recordCount: 1, maxTimestamp: 1n };
   const code = log.appender.append(bytes, 0, bytes.length, info, 0, Date.now(), newAppendResult());
   assert.equal(code, ErrorCode.NONE);
-  broker.group.markDirty(log);
+  broker.group.markDirty(log, true);
 }
 
 function checkLog(log: PartitionLog, acked: number): void {

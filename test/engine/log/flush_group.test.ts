@@ -45,7 +45,7 @@ function put(world: LogWorld, log: PartitionLog): void {
     newAppendResult(),
   );
   assert.equal(code, ErrorCode.NONE);
-  world.group.markDirty(log);
+  world.group.markDirty(log, true);
 }
 
 test('the write is reported at the end of the turn, the flush when it has ended', () => {
@@ -76,6 +76,69 @@ test('what arrives during a flush joins the next one, and only one runs at a tim
   world.settle();
   assert.deepEqual(world.flushed, [2, 52]);
   assert.equal(world.group.flushCount - flushes, 2);
+});
+
+test('a few bytes that only wait for a flush are written when the one under way has ended', () => {
+  const world = new LogWorld().open();
+  world.isUrgent = () => false;
+  world.put();
+  world.endTurn();
+  assert.equal(world.log.writtenOffset, 1, 'no flush is under way');
+  world.put();
+  world.endTurn();
+  world.put();
+  world.endTurn();
+  assert.equal(world.log.writtenOffset, 1);
+  const writes = world.disk.calls.get('write') ?? 0;
+  world.disk.endFlushes();
+  assert.equal(world.log.writtenOffset, 3);
+  assert.equal((world.disk.calls.get('write') ?? 0) - writes, 1);
+  assert.equal(world.disk.waitingFlushes, 1);
+  world.settle();
+  assert.deepEqual(world.flushed, [1, 3]);
+});
+
+test('a write that somebody waits for takes along what was kept back; so do many bytes', () => {
+  const world = new LogWorld().open();
+  world.isUrgent = () => false;
+  world.put();
+  world.endTurn();
+  world.put();
+  world.endTurn();
+  world.isUrgent = () => true;
+  world.put();
+  world.endTurn();
+  assert.equal(world.log.writtenOffset, 3);
+  world.isUrgent = () => false;
+  world.put();
+  world.endTurn();
+  assert.equal(world.log.writtenOffset, 3);
+  world.put({ valueBytes: 20_000 });
+  world.endTurn();
+  assert.equal(world.log.writtenOffset, 5);
+});
+
+test('what was kept back is written although the flush could not be tried, and told of when it fails', () => {
+  const world = new LogWorld().open();
+  world.isUrgent = () => false;
+  world.put();
+  world.endTurn();
+  world.put();
+  world.endTurn();
+  world.disk.hasNoDescriptors = true;
+  world.settle();
+  world.disk.hasNoDescriptors = false;
+  world.group.tick();
+  world.settle();
+  assert.equal(world.flushed.at(-1), 2);
+  world.put();
+  world.endTurn();
+  world.put();
+  world.endTurn();
+  world.disk.failingFlushes = 1;
+  world.settle();
+  assert.equal(world.failures.length, 1);
+  assert.equal(world.flushed.at(-1), 2);
 });
 
 test('a flush covers what was written before it began and no more', () => {

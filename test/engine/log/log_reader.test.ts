@@ -141,7 +141,7 @@ test('timestamps beyond 2^53 are kept and found', () => {
   const nanoseconds = 1_700_000_000_000_000_001n;
   const bytes = makeBatch({ records: [{ timestamp: nanoseconds, value: new Uint8Array(3) }] });
   assert.equal(world.log.appender.appendStamped(bytes, 0, bytes.length, startMs), ErrorCode.NONE);
-  world.group.markDirty(world.log);
+  world.group.markDirty(world.log, true);
   world.settle();
   assert.deepEqual(world.log.offsetForTimestamp(nanoseconds), {
     offset: 0,

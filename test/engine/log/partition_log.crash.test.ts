@@ -69,6 +69,7 @@ class History {
       },
     );
     this.world.flushEachMax = random.below(3) * 4;
+    this.world.isUrgent = () => random.chance(0.5);
     for (let number = 0; number < 3; number += 1) this.#newProducer();
   }
 
@@ -170,15 +171,19 @@ class History {
   }
 
   #endTurn(): void {
-    const { world } = this;
-    world.written.length = 0;
-    world.endTurn();
-    for (const { from, error } of world.written) {
+    this.world.endTurn();
+    this.#takeRefusals();
+    if (this.#mutation.acksOnWrite) this.#ackedOffset = this.world.log.writtenOffset;
+  }
+
+  #takeRefusals(): void {
+    const { written } = this.world;
+    for (const { from, error } of written) {
       if (error === ErrorCode.NONE) continue;
       this.counts.refused += 1;
       this.#forgetFrom(from);
     }
-    if (this.#mutation.acksOnWrite) this.#ackedOffset = this.world.log.writtenOffset;
+    written.length = 0;
   }
 
   /** What was appended from `offset` on was taken back: the producers send it again. */
@@ -199,6 +204,8 @@ class History {
 
   #endFlushes(): void {
     this.world.disk.endFlushes();
+    // What was kept back during the flush is written behind it.
+    this.#takeRefusals();
     const flushed = this.world.flushed.at(-1) ?? 0;
     this.#ackedOffset = Math.max(this.#ackedOffset, flushed);
   }

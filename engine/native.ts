@@ -22,8 +22,11 @@ export interface Native {
   lockFile(fd: number): number;
   /** posix_fadvise(POSIX_FADV_DONTNEED). */
   dropCache(fd: number, offset: number, length: number): number;
-  /** sync_file_range(SYNC_FILE_RANGE_WRITE): begins write-back of dirty pages. */
-  startWriteBack(fd: number, offset: number, length: number): number;
+  /**
+   * sync_file_range(SYNC_FILE_RANGE_WRITE) on libuv's pool: begins write-back of dirty pages. Allocating their blocks and
+   * handing them to the device takes a third of a millisecond for each megabyte, and waits while the device's queue is full.
+   */
+  startWriteBack(fd: number, offset: number, length: number): void;
 }
 
 const fOfdSetlk = 37;
@@ -89,8 +92,9 @@ function bind(koffi: Koffi): Native {
       return withErrno(koffi, fcntl(fd, fOfdSetlk, lock));
     },
     dropCache: (fd, offset, length) => -fadvise(fd, offset, length, posixFadvDontneed),
+    // A hint: should the file be closed meanwhile, or another one have its number, no harm is done.
     startWriteBack: (fd, offset, length) =>
-      withErrno(koffi, fileRange(fd, offset, length, syncFileRangeWrite)),
+      fileRange.async(fd, offset, length, syncFileRangeWrite, () => {}),
   };
 }
 

@@ -73,7 +73,8 @@ export class LogAppender {
    *
    * @param length size of the batch in bytes, which begins at `start`
    * @param nowMs wall clock
-   * @param result filled in when the answer is NONE; otherwise its `errorMessage` may say more
+   * @param result filled in when the answer is NONE; otherwise its `errorMessage`, which the caller has set to
+   *   null, may say more
    * @returns NONE (also for a duplicate of one of the producer's last five batches: `result.duplicate`);
    *   INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE; RECORD_LIST_TOO_LARGE for more than a
    *   segment holds; KAFKA_STORAGE_ERROR when the disk is full or broken or the log is damaged
@@ -88,7 +89,6 @@ export class LogAppender {
     result: AppendResult,
   ): ErrorCode {
     const parts = this.#parts;
-    result.errorMessage = null;
     if (!this.#takesAppends()) return this.#refuseBatch(info, nowMs);
     if (length > parts.config.segmentBytes) return ErrorCode.RECORD_LIST_TOO_LARGE;
     if (info.producerId >= 0) {

@@ -131,7 +131,6 @@ export class PartitionServer {
     info.maxTimestamp = longs[at + AppendWord.maxTimestamp] as bigint;
     info.isTransactional = (flags & AppendFlag.isTransactional) !== 0;
     info.rewriteHeader = (flags & AppendFlag.rewriteHeader) !== 0;
-    result.errorMessage = null;
     const allReplicas = (flags & AppendFlag.allReplicas) !== 0;
     const waiter = new RemoteWaiter(peer.answerer, exchange, allReplicas);
     const error = leader.append(

@@ -155,6 +155,7 @@ export class PartitionLeader {
     waiter: AppendWaiter,
     result: AppendResult,
   ): ErrorCode {
+    result.errorMessage = null;
     if (this.#refusal !== ErrorCode.NONE) return this.#refusal;
     if (allReplicas && this.isrSize < this.minInsyncReplicas) return ErrorCode.NOT_ENOUGH_REPLICAS;
     const error = this.log.appender.append(

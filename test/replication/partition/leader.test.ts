@@ -43,7 +43,8 @@ function append(
   const invalid = validateProduceBatch(batch, 0, batch.length, leader.batchRules, info);
   assert.equal(invalid, ErrorCode.NONE, info.errorMessage ?? '');
   const waiter = new Waiter();
-  const result = newAppendResult();
+  // Callers use one object again and again.
+  const result = { ...newAppendResult(), errorMessage: 'of the batch before' };
   const code = leader.append(
     batch,
     0,
@@ -232,7 +233,8 @@ test('refuse ends every wait once, and nothing is taken after it', async () => {
   leader.refuse(gone);
   assert.deepEqual([written.waiter.written, written.waiter.committed], [0, gone]);
   assert.deepEqual([pending.waiter.written, pending.waiter.committed], [gone, gone]);
-  assert.equal(append(world, leader, true).code, gone);
+  const late = append(world, leader, true);
+  assert.deepEqual([late.code, late.result.errorMessage], [gone, null]);
   assert.equal(leader.checkEpoch(-1), gone);
 });
 

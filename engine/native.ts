@@ -20,6 +20,12 @@ export interface Native {
   syncfs(fd: number, done: (result: number) => void): void;
   /** fcntl(F_OFD_SETLK): an exclusive lock on the whole file, held until the descriptor's last copy is closed. */
   lockFile(fd: number): number;
+  /** cachestat(2), Linux 6.5: how many pages of the range are in the page cache, those that are still being read included. */
+  cachedPages(fd: number, offset: number, length: number): number;
+  /** preadv2(2) with RWF_NOWAIT: 1 when the byte at `offset` can be read without waiting; EAGAIN, or 0 past the end. */
+  peek(fd: number, offset: number): number;
+  /** posix_fadvise(POSIX_FADV_RANDOM): reads of this descriptor bring in what they ask for and no more. */
+  stopReadAhead(fd: number): number;
   /** posix_fadvise(POSIX_FADV_DONTNEED). */
   dropCache(fd: number, offset: number, length: number): number;
   /**
@@ -32,13 +38,18 @@ export interface Native {
 const fOfdSetlk = 37;
 const fWrlck = 1;
 const flockBytes = 32;
+const posixFadvRandom = 1;
 const posixFadvDontneed = 4;
+const rwfNowait = 8;
+/** The number is the same on all architectures. */
+const sysCachestat = 451;
 const syncFileRangeWrite = 2;
 
 type Callable = ((...args: unknown[]) => number) & {
   async(...args: [...unknown[], (error: Error | null, result: number) => void]): void;
 };
 interface Koffi {
+  address(memory: ArrayBufferView): bigint;
   load(path: string | null): { func(prototype: string): Callable };
   errno(): number;
 }
@@ -72,7 +83,18 @@ function bind(koffi: Koffi): Native {
   const fileRange = libc.func(
     'int sync_file_range(int fd, int64_t offset, int64_t length, unsigned int flags)',
   );
+  // Variadic as well, and not in every libc under its own name.
+  const syscall = libc.func(
+    'int64_t syscall(int64_t number, int64_t fd, void *range, void *stat, int64_t flags)',
+  );
+  const preadv2 = libc.func(
+    'int64_t preadv64v2(int fd, void *iov, int count, int64_t offset, int flags)',
+  );
   const sendOffset = new BigInt64Array(1);
+  const cacheRange = new BigUint64Array(2);
+  const cacheStat = new BigUint64Array(5);
+  const peeked = new Uint8Array(1);
+  const peekVector = new BigUint64Array([koffi.address(peeked), 1n]);
 
   return {
     dup: (fd) => withErrno(koffi, dup(fd)),
@@ -91,6 +113,18 @@ function bind(koffi: Koffi): Native {
       new Int16Array(lock.buffer)[0] = fWrlck;
       return withErrno(koffi, fcntl(fd, fOfdSetlk, lock));
     },
+    cachedPages: (fd, offset, length) => {
+      cacheRange[0] = BigInt(offset);
+      cacheRange[1] = BigInt(length);
+      const result = syscall(sysCachestat, fd, cacheRange, cacheStat, 0);
+      return result < 0 ? -koffi.errno() : Number(cacheStat[0]);
+    },
+    peek: (fd, offset) => {
+      // The vector names memory by its address alone: this keeps it.
+      peeked[0] = 0;
+      return withErrno(koffi, preadv2(fd, peekVector, 1, offset, rwfNowait));
+    },
+    stopReadAhead: (fd) => -fadvise(fd, 0, 0, posixFadvRandom),
     dropCache: (fd, offset, length) => -fadvise(fd, offset, length, posixFadvDontneed),
     // A hint: should the file be closed meanwhile, or another one have its number, no harm is done.
     startWriteBack: (fd, offset, length) =>

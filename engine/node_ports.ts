@@ -6,10 +6,12 @@ import { native } from './native.ts';
 import {
   type BootId,
   type Clock,
+  ColdRead,
   type Disk,
   DiskError,
   type FileStatus,
   type FlushCallback,
+  type PageCache,
   type Random,
 } from './ports.ts';
 
@@ -20,6 +22,13 @@ export class NodeDisk implements Disk {
   readonly #syncDescriptors = new Map<string, number>();
   /** Descriptors of the files that are locked, by path. */
   readonly #locks = new Map<string, number>();
+  readonly #pageCache: PageCache | null;
+  mayWait: boolean = true;
+
+  /** @param pageCache for threads that read without waiting; null: `mayWait` makes no difference */
+  constructor(pageCache: PageCache | null = null) {
+    this.#pageCache = pageCache;
+  }
 
   open(path: string, create: boolean): number {
     try {
@@ -38,6 +47,8 @@ export class NodeDisk implements Disk {
   }
 
   read(fd: number, buf: Uint8Array, offset: number, length: number, position: number): number {
+    if (!this.mayWait && this.#pageCache?.isCached(fd, position, length) === false)
+      throw new ColdRead(fd, position, length);
     try {
       let done = 0;
       while (done < length) {

@@ -30,6 +30,25 @@ export class DiskError extends Error {
   }
 }
 
+/**
+ * Thrown by a read that must not wait for the device, for what is not in the page cache. Who gets it has the range
+ * brought in, calls `release` and tries again.
+ */
+export class ColdRead extends Error {
+  readonly fd: number;
+  readonly position: number;
+  readonly length: number;
+  /** Lets go of whatever keeps the descriptor open. Set by who knows the file; called once. */
+  release: (() => void) | null = null;
+
+  constructor(fd: number, position: number, length: number) {
+    super('not in the page cache');
+    this.fd = fd;
+    this.position = position;
+    this.length = length;
+  }
+}
+
 /** `error` is null when everything written before the call is on stable storage. */
 export type FlushCallback = (error: DiskError | null) => void;
 
@@ -47,6 +66,8 @@ export interface Disk {
    */
   open(path: string, create: boolean): number;
   close(fd: number): void;
+  /** False: `read` throws a `ColdRead` where it would have to wait for the device. Whoever changes it changes it back. */
+  mayWait: boolean;
   /** Reads up to `length` bytes at `position` into `buf` at `offset`; fewer only where the file ends. */
   read(fd: number, buf: Uint8Array, offset: number, length: number, position: number): number;
   /**
@@ -105,6 +126,23 @@ export interface Disk {
   unlock(path: string): void;
   /** Creates or replaces a file, in place: not atomic, not flushed. */
   writeFile(path: string, bytes: Uint8Array): void;
+}
+
+/** What the system has in memory of the files' contents. */
+export interface PageCache {
+  /**
+   * Whether all of the range can be read without waiting for the device. Where the system does not tell, that is the
+   * answer for short ranges, and long ones count as cold.
+   */
+  isCached(fd: number, position: number, length: number): boolean;
+  /**
+   * Brings the range in, off the thread, by reading it; `done` is called in any case: a broken device shows when the
+   * bytes are wanted. `length` is at most `fillBytesMax`.
+   */
+  fill(fd: number, position: number, length: number, done: () => void): void;
+  readonly fillBytesMax: number;
+  /** A name for the device that the file lies on. */
+  deviceOf(fd: number): number;
 }
 
 export interface Clock {

@@ -6,7 +6,7 @@
  * from the log; `store` puts new entries into the page cache.
  */
 import { batchHeaderBytes } from '../batch/header.ts';
-import { type Disk, DiskError } from '../ports.ts';
+import { ColdRead, type Disk, DiskError } from '../ports.ts';
 
 const firstCapacityEntries = 16;
 
@@ -37,23 +37,22 @@ export class IndexFile {
    * Reads the file. Entries are not judged here: the caller calls `truncate` for those that are no good.
    * @param logBytes size of the segment's log: no more entries are read than that could have batches, since a Kafka that
    *   crashed leaves the file at its full preallocated size
+   * @throws DiskError, ColdRead
    */
   load(path: string, logBytes: number): void {
-    this.loaded = true;
     const fd = this.#openExisting(path);
     this.#hasFile = fd >= 0;
     if (fd < 0) {
-      this.bytes = new Uint8Array(0);
-      this.count = 0;
-      this.stored = 0;
-      this.#fileTooLong = false;
+      this.forget();
+      this.loaded = true;
       return;
     }
     const size = this.#disk.size(fd);
     const most = (Math.floor(logBytes / batchHeaderBytes) + 1) * this.entryBytes;
-    this.bytes = new Uint8Array(Math.min(size, most));
-    const read = this.#disk.read(fd, this.bytes, 0, this.bytes.length, 0);
-    this.#disk.close(fd);
+    const bytes = new Uint8Array(Math.min(size, most));
+    const read = this.#readAndClose(fd, bytes, 0);
+    this.loaded = true;
+    this.bytes = bytes;
     this.count = Math.floor(read / this.entryBytes);
     this.stored = this.count;
     this.#fileTooLong = size !== this.count * this.entryBytes;
@@ -63,15 +62,26 @@ export class IndexFile {
   readLast(path: string): Uint8Array | null {
     const fd = this.#openExisting(path);
     if (fd < 0) return null;
-    try {
-      const { entryBytes } = this;
-      const size = this.#disk.size(fd);
-      if (size === 0 || size % entryBytes !== 0) return null;
-      const bytes = new Uint8Array(entryBytes);
-      const read = this.#disk.read(fd, bytes, 0, entryBytes, size - entryBytes);
-      return read === entryBytes ? bytes : null;
-    } finally {
+    const { entryBytes } = this;
+    const size = this.#disk.size(fd);
+    if (size === 0 || size % entryBytes !== 0) {
       this.#disk.close(fd);
+      return null;
+    }
+    const bytes = new Uint8Array(entryBytes);
+    return this.#readAndClose(fd, bytes, size - entryBytes) === entryBytes ? bytes : null;
+  }
+
+  /** Returns the number of bytes read. A ColdRead takes the descriptor along. */
+  #readAndClose(fd: number, bytes: Uint8Array, position: number): number {
+    try {
+      const count = this.#disk.read(fd, bytes, 0, bytes.length, position);
+      this.#disk.close(fd);
+      return count;
+    } catch (error) {
+      if (error instanceof ColdRead) error.release = () => this.#disk.close(fd);
+      else this.#disk.close(fd);
+      throw error;
     }
   }
 
@@ -135,10 +145,15 @@ export class IndexFile {
 
   /** Forgets what the file holds as well. The caller loads again when it needs it. */
   release(): void {
-    if (!this.isStored) return;
+    if (this.isStored) this.forget();
+  }
+
+  /** Forgets all entries, those too that the file lacks: the log has them. */
+  forget(): void {
     this.bytes = new Uint8Array(0);
     this.count = 0;
     this.stored = 0;
+    this.#fileTooLong = false;
     this.loaded = false;
   }
 

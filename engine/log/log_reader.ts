@@ -4,9 +4,11 @@
  * Thread: the partition's shard. Fetches that follow one another, and the end of the log, are found by `marks` (batch
  * boundaries seen lately) without index or scan; anything else by index and a scan over a few headers.
  */
+import assert from 'node:assert/strict';
 import { batchHeaderBytes, leaderEpochOf, maxTimestampOf } from '../batch/header.ts';
 import { findRecordByTimestamp } from '../batch/records.ts';
 import { ErrorCode } from '../error_code.gen.ts';
+import { ColdRead } from '../ports.ts';
 import { type BatchScanner, Scan } from './batch_scanner.ts';
 import { LogMarks } from './log_marks.ts';
 import type { LogParts } from './log_parts.ts';
@@ -25,6 +27,8 @@ class DamagedLogError extends Error {}
 export class LogReader {
   readonly #parts: LogParts;
   readonly marks: LogMarks = new LogMarks();
+  /** What is being read, while a look-up runs. */
+  #segment: Segment | null = null;
 
   constructor(parts: LogParts) {
     this.#parts = parts;
@@ -37,6 +41,31 @@ export class LogReader {
     upToOffset: number,
     minOneBatch: boolean,
   ): LogSlice | ErrorCode {
+    const found = this.#find(offset, maxBytes, upToOffset, minOneBatch);
+    assert(!(found instanceof ColdRead), 'a read that may wait did not');
+    return found;
+  }
+
+  /** See `PartitionLog.readCached`. */
+  readCached(
+    offset: number,
+    maxBytes: number,
+    upToOffset: number,
+    minOneBatch: boolean,
+  ): LogSlice | ErrorCode | ColdRead {
+    const { disk } = this.#parts.files;
+    disk.mayWait = false;
+    const found = this.#find(offset, maxBytes, upToOffset, minOneBatch);
+    disk.mayWait = true;
+    return found;
+  }
+
+  #find(
+    offset: number,
+    maxBytes: number,
+    upToOffset: number,
+    minOneBatch: boolean,
+  ): LogSlice | ErrorCode | ColdRead {
     const parts = this.#parts;
     if (offset < parts.logStartOffset || offset > parts.logEndOffset)
       return ErrorCode.OFFSET_OUT_OF_RANGE;
@@ -44,10 +73,21 @@ export class LogReader {
     try {
       return this.#readFrom(offset, maxBytes, upToOffset, minOneBatch);
     } catch (error) {
+      if (error instanceof ColdRead) return this.#hold(error);
       return error instanceof DamagedLogError
         ? ErrorCode.CORRUPT_MESSAGE
         : ErrorCode.KAFKA_STORAGE_ERROR;
     }
+  }
+
+  /** Keeps the file open for whoever brings in what was missing. An index file has come with its descriptor. */
+  #hold(cold: ColdRead): ColdRead {
+    const segment = this.#segment;
+    if (cold.release === null && segment !== null) {
+      segment.pin();
+      cold.release = () => segment.unpin();
+    }
+    return cold;
   }
 
   #readFrom(
@@ -91,6 +131,7 @@ export class LogReader {
     if (offset <= segment.baseOffset) return 0;
     const marked = this.marks.find(offset, segment);
     if (marked >= 0) return marked;
+    this.#segment = segment;
     segment.load(this.#parts.config.indexIntervalBytes);
     const entry = segment.offsets.floorByOffset(offset);
     const scanner = this.#scanFrom(segment, entry);
@@ -108,6 +149,7 @@ export class LogReader {
     maxBytes: number,
     minOneBatch: boolean,
   ): number {
+    this.#segment = segment;
     segment.load(this.#parts.config.indexIntervalBytes);
     const entry = segment.offsets.floorByPosition(position + maxBytes);
     const isUseful = entry >= 0 && segment.offsets.positionAt(entry) > position;
@@ -148,6 +190,19 @@ export class LogReader {
     return found === Scan.batch;
   }
 
+  /** Runs a look-up by time that throws a ColdRead, held, instead of waiting for the device. */
+  withoutWaiting<T>(lookUp: () => T): T {
+    const { disk } = this.#parts.files;
+    disk.mayWait = false;
+    try {
+      return lookUp();
+    } catch (error) {
+      throw error instanceof ColdRead ? this.#hold(error) : error;
+    } finally {
+      disk.mayWait = true;
+    }
+  }
+
   /** See `PartitionLog.offsetForTimestamp`. */
   offsetForTimestamp(timestamp: bigint): TimestampOffset | null {
     const { segments, config, logStartOffset } = this.#parts;
@@ -155,6 +210,7 @@ export class LogReader {
     for (let number = first; number < segments.count; number += 1) {
       const segment = segments.at(number) as Segment;
       if (segment.size === 0) continue;
+      this.#segment = segment;
       if (segment.largestTimestamp(config.indexIntervalBytes) < timestamp) continue;
       segment.load(config.indexIntervalBytes);
       const found = this.#findInSegment(segment, timestamp, logStartOffset);
@@ -169,10 +225,12 @@ export class LogReader {
     let best: Segment | null = null;
     for (const segment of segments) {
       if (segment.size === 0) continue;
+      this.#segment = segment;
       const largest = segment.largestTimestamp(config.indexIntervalBytes);
       if (best === null || largest > best.maxTimestamp) best = segment;
     }
     if (best === null || best.maxTimestamp < 0n) return null;
+    this.#segment = best;
     best.load(config.indexIntervalBytes);
     return this.#findInSegment(best, best.maxTimestamp, this.#parts.logStartOffset);
   }

@@ -8,7 +8,7 @@
  * Invariant: flushedOffset <= writtenOffset <= logEndOffset, and logStartOffset <= logEndOffset.
  */
 import { ErrorCode } from '../error_code.gen.ts';
-import { DiskError } from '../ports.ts';
+import { type ColdRead, DiskError } from '../ports.ts';
 import { LogAppender } from './appender.ts';
 import type { EpochCache, EpochEndOffset } from './epoch_cache.ts';
 import { FlushSet } from './flush_set.ts';
@@ -162,6 +162,26 @@ export class PartitionLog {
     const limit = Math.min(upToOffset, this.#parts.writtenOffset, this.#damageOffset);
     if (offset >= this.#damageOffset && offset < upToOffset) return ErrorCode.CORRUPT_MESSAGE;
     return this.#reader.read(offset, maxBytes, limit, minOneBatch);
+  }
+
+  /**
+   * The same without waiting for the device: a ColdRead when the look-up needs what is not in the page cache. Once that
+   * has been brought in, it gets further.
+   */
+  readCached(
+    offset: number,
+    maxBytes: number,
+    upToOffset: number,
+    minOneBatch: boolean,
+  ): LogSlice | ErrorCode | ColdRead {
+    const limit = Math.min(upToOffset, this.#parts.writtenOffset, this.#damageOffset);
+    if (offset >= this.#damageOffset && offset < upToOffset) return ErrorCode.CORRUPT_MESSAGE;
+    return this.#reader.readCached(offset, maxBytes, limit, minOneBatch);
+  }
+
+  /** Runs a look-up by time that throws a ColdRead instead of waiting for the device. */
+  withoutWaiting<T>(lookUp: () => T): T {
+    return this.#reader.withoutWaiting(lookUp);
   }
 
   /**

@@ -155,15 +155,22 @@ export class Segment {
   /**
    * Has the indexes in memory, true and up to the segment's end: reads the files, drops what cannot be so, and adds
    * what the log has beyond them. Makes them anew when they turn out to be wrong.
+   * @throws DiskError, ColdRead; nothing is loaded then
    */
   load(indexIntervalBytes: number): void {
     if (this.offsets.file.loaded && this.times.file.loaded) return;
-    this.offsets.file.load(this.path('.index'), this.size);
-    this.times.file.load(this.path('.timeindex'), this.size);
-    this.offsets.keepPlausible(this.size);
-    this.times.keepPlausible();
-    if (!(this.isTimeEntryTrue(this.times.file.count - 1) && this.#catchUp(indexIntervalBytes)))
-      this.rebuildIndexes(indexIntervalBytes);
+    try {
+      this.offsets.file.load(this.path('.index'), this.size);
+      this.times.file.load(this.path('.timeindex'), this.size);
+      this.offsets.keepPlausible(this.size);
+      this.times.keepPlausible();
+      if (!(this.isTimeEntryTrue(this.times.file.count - 1) && this.#catchUp(indexIntervalBytes)))
+        this.rebuildIndexes(indexIntervalBytes);
+    } catch (error) {
+      this.offsets.file.forget();
+      this.times.file.forget();
+      throw error;
+    }
     this.#isMaxTimestampKnown = true;
     if (!this.isActive) this.#files.cache.touch(this);
   }
@@ -193,11 +200,18 @@ export class Segment {
     this.#catchUp(indexIntervalBytes);
   }
 
-  /** Makes the indexes anew from every batch header in the segment. */
+  /** Makes the indexes anew from every batch header in the segment. Waits for the device whatever `mayWait` says. */
   rebuildIndexes(indexIntervalBytes: number): void {
     const { maxTimestamp, maxTimestampOffset } = this;
-    this.clearIndexes();
-    this.#catchUp(indexIntervalBytes);
+    const { disk } = this.#files;
+    const { mayWait } = disk;
+    disk.mayWait = true;
+    try {
+      this.clearIndexes();
+      this.#catchUp(indexIntervalBytes);
+    } finally {
+      disk.mayWait = mayWait;
+    }
     // Batches that wait to be written are counted in already and are not in the file.
     if (maxTimestamp <= this.maxTimestamp) return;
     this.maxTimestamp = maxTimestamp;

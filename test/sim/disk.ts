@@ -7,7 +7,14 @@
  * fail, and with `ignoresFlushes` it lies, which the tests that use it must notice.
  */
 import assert from 'node:assert/strict';
-import { type Disk, DiskError, type FileStatus, type FlushCallback } from '../../engine/ports.ts';
+import {
+  ColdRead,
+  type Disk,
+  DiskError,
+  type FileStatus,
+  type FlushCallback,
+} from '../../engine/ports.ts';
+import { SimPageCache } from './page_cache.ts';
 import { SeededRandom } from './seeded_random.ts';
 import { SimDirectory, type SimNode } from './sim_directory.ts';
 import { SimFile } from './sim_file.ts';
@@ -44,6 +51,9 @@ export class SimDisk implements Disk {
   onFlushSync: () => void = () => {};
   /** Code of the error with which writes fail, or null. */
   writeError: string | null = null;
+  /** All is in it until a test drops something. */
+  readonly pageCache: SimPageCache = new SimPageCache((fd) => this.#file(fd), 1 << 20);
+  mayWait: boolean = true;
   locks: Set<string> = new Set<string>();
   /** How often each call was made. */
   readonly calls: Map<string, number> = new Map<string, number>();
@@ -132,6 +142,8 @@ export class SimDisk implements Disk {
 
   read(fd: number, buf: Uint8Array, offset: number, length: number, position: number): number {
     this.#count('read');
+    if (!this.mayWait && !this.pageCache.isCached(fd, position, length))
+      throw new ColdRead(fd, position, length);
     const bytes = this.#file(fd).cache.slice(position, position + length);
     buf.set(bytes, offset);
     return bytes.length;

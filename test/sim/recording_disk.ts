@@ -24,6 +24,14 @@ export class RecordingDisk implements Disk {
     this.#journal = new JournalWriter(path, counter);
   }
 
+  get mayWait(): boolean {
+    return this.#disk.mayWait;
+  }
+
+  set mayWait(mayWait: boolean) {
+    this.#disk.mayWait = mayWait;
+  }
+
   open(path: string, create: boolean): number {
     const fd = this.#disk.open(path, create);
     this.#journal.add({ op: 'open', fd, path, create });

@@ -5,6 +5,7 @@
  */
 import { ErrorCode } from '../engine/error_code.gen.ts';
 import type { LogSlice } from '../engine/log/log_slice.ts';
+import { ColdRead } from '../engine/ports.ts';
 import type { PartitionLeader } from '../replication/partition/leader.ts';
 
 /** What the client asks of the partition. */
@@ -35,6 +36,8 @@ export interface Look {
   bytes: number;
   /** Where the client's log leaves ours (KIP-595); null: it does not. */
   diverging: { epoch: number; endOffset: number } | null;
+  /** What has to be brought into the page cache before a look finds anything; its `release` is to be called. */
+  cold: ColdRead | null;
   /** These three are -1 when there is no such partition here. */
   readonly highWatermark: number;
   readonly lastStableOffset: number;
@@ -48,6 +51,7 @@ export function failedLook(errorCode: ErrorCode): Look {
     slice: null,
     bytes: 0,
     diverging: null,
+    cold: null,
     highWatermark: -1,
     lastStableOffset: -1,
     logStartOffset: -1,
@@ -59,6 +63,7 @@ export function failedLook(errorCode: ErrorCode): Look {
  * @param bytesLeft what the whole answer may still take
  * @param first nothing has been found yet: the first batch is found whatever its size, so that readers progress
  * @param isReadCommitted up to the last stable offset, not the high watermark
+ * @param mayWait for the device; otherwise `cold` may be the answer
  */
 export function lookAt(
   leader: PartitionLeader,
@@ -66,6 +71,7 @@ export function lookAt(
   bytesLeft: number,
   first: boolean,
   isReadCommitted: boolean,
+  mayWait: boolean,
 ): Look {
   const { log } = leader;
   const { fetchOffset } = asked;
@@ -83,8 +89,11 @@ export function lookAt(
   look.bytes = Math.max(0, asked.maxBytes);
   const maxBytes = Math.min(bytesLeft, asked.maxBytes);
   if (maxBytes <= 0 && !first) return look;
-  const slice = log.read(fetchOffset, maxBytes, end, first);
-  if (typeof slice === 'object') take(look, slice);
+  const slice = mayWait
+    ? log.read(fetchOffset, maxBytes, end, first)
+    : log.readCached(fetchOffset, maxBytes, end, first);
+  if (slice instanceof ColdRead) look.cold = slice;
+  else if (typeof slice === 'object') take(look, slice);
   else look.errorCode = slice;
   return look;
 }
@@ -95,6 +104,7 @@ function newLook(leader: PartitionLeader, errorCode: ErrorCode): Look {
     slice: null,
     bytes: 0,
     diverging: null,
+    cold: null,
     highWatermark: leader.highWatermark,
     lastStableOffset: leader.lastStableOffset,
     logStartOffset: leader.log.logStartOffset,

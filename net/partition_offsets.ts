@@ -4,7 +4,7 @@
  * Thread: the partition's shard.
  */
 import { ErrorCode } from '../engine/error_code.gen.ts';
-import { DiskError } from '../engine/ports.ts';
+import { ColdRead, DiskError } from '../engine/ports.ts';
 import type { PartitionLeader } from '../replication/partition/leader.ts';
 import type { ShardLogger } from './shard_context.ts';
 
@@ -43,6 +43,8 @@ interface FoundOffset {
 /**
  * The first offset whose record is not older than `timestamp`, or what a special timestamp stands for.
  * OFFSET_NOT_AVAILABLE while the answer could be less than what clients have seen (KIP-207).
+ * @param mayWait for the device
+ * @throws ColdRead when it may not wait and has to
  */
 export function findOffset(
   leader: PartitionLeader,
@@ -50,13 +52,16 @@ export function findOffset(
   timestamp: bigint,
   isolationLevel: number,
   logger: ShardLogger,
+  mayWait: boolean,
 ): OffsetAnswer {
   const errorCode = leader.checkEpoch(currentLeaderEpoch);
   if (errorCode !== ErrorCode.NONE) return refusedOffset(errorCode);
   let found: FoundOffset | null;
+  const lookUp = (): FoundOffset | null => look(leader, timestamp, isolationLevel);
   try {
-    found = look(leader, timestamp, isolationLevel);
+    found = mayWait ? lookUp() : leader.log.withoutWaiting(lookUp);
   } catch (error) {
+    if (error instanceof ColdRead) throw error;
     return refusedOffset(unreadable(logger, leader, error));
   }
   if (!leader.isCaughtUp && dependsOnEnd(timestamp, found))

@@ -7,7 +7,8 @@
 import { randomInt } from 'node:crypto';
 import type { MessagePort } from 'node:worker_threads';
 import { native } from '../engine/native.ts';
-import type { Clock, Disk, Random } from '../engine/ports.ts';
+import type { Clock, Disk, PageCache, Random } from '../engine/ports.ts';
+import { ReadAhead } from '../engine/read_ahead.ts';
 import { ThreadCalls } from '../engine/thread/calls.ts';
 import type { MetadataChanges } from '../replication/metadata/changes.ts';
 import { MetadataImage } from '../replication/metadata/image.ts';
@@ -38,6 +39,7 @@ import { TopicRules } from './topic_rules.ts';
 /** What a shard needs of the machine; a test or a simulator gives it others. */
 export interface ShardPorts {
   readonly disk: Disk;
+  readonly pageCache: PageCache;
   readonly clock: Clock;
   readonly random: Random;
 }
@@ -53,9 +55,12 @@ export interface ShardOptions {
 
 const tickMs = 1_000;
 const sessionIdEnd = 0x7fffffff;
+/** Of cold ranges, for each device: its queue stays short for the flushes. */
+const devicePiecesMax = 2;
 
 export class Shard {
   readonly #options: ShardOptions;
+  readonly #readAhead: ReadAhead;
   readonly #partitions: ShardPartitions;
   readonly #quorum: QuorumClient;
   readonly #image: MetadataImage;
@@ -77,6 +82,11 @@ export class Shard {
     this.#options = options;
     const { data, ports, logger, port, fabric } = options;
     const { config } = data;
+    this.#readAhead = new ReadAhead({
+      pageCache: ports.pageCache,
+      piecesMax: readPiecesMax(fabric.shardCount),
+      devicePiecesMax,
+    });
     const image = new MetadataImage(data.clusterId);
     this.#image = image;
     this.#placements = new Placements(fabric.shard, fabric.shardCount);
@@ -106,7 +116,12 @@ export class Shard {
     });
     this.#calls = makeCalls(fabric);
     const partitions = this.#partitions.table;
-    this.#server = new PartitionServer({ partitions, placements: this.#placements, logger });
+    this.#server = new PartitionServer({
+      partitions,
+      placements: this.#placements,
+      readAhead: this.#readAhead,
+      logger,
+    });
     this.#fabric = new Fabric({
       memory: fabric,
       server: this.#server,
@@ -117,7 +132,12 @@ export class Shard {
       },
     });
     const services = this.#makeServices(image);
-    this.#connections = makeConnections(options, makeRegistry(services), this.#fabric);
+    this.#connections = makeConnections(
+      options,
+      makeRegistry(services),
+      this.#fabric,
+      this.#readAhead,
+    );
     this.#timers = [
       setInterval(() => this.#tick(), tickMs),
       setInterval(() => this.#checkpoint(), config.logFlushOffsetCheckpointIntervalMs),
@@ -183,6 +203,7 @@ export class Shard {
       remote: this.#fabric.remote,
       calls: this.#calls,
       topicRules: this.#topicRules,
+      readAhead: this.#readAhead,
       fetchSessions: new FetchSessions(
         this.#share(config.maxIncrementalFetchSessionCacheSlots),
         () => randomInt(1, sessionIdEnd),
@@ -269,6 +290,7 @@ function makeConnections(
   { data, logger, port, fabric: { shardCount } }: ShardOptions,
   registry: Registry,
   fabric: Fabric,
+  readAhead: ReadAhead,
 ): ConnectionHost {
   const config: BrokerConfig = data.config;
   const calls = native();
@@ -281,6 +303,7 @@ function makeConnections(
     },
     log: logger,
     sendFile: calls === null ? null : calls.sendfile,
+    readAhead,
     onConnectionClosed: (connectionId) => {
       const message: FromShard = { type: 'shard.closed', connectionId };
       port.postMessage(message);
@@ -289,4 +312,10 @@ function makeConnections(
   });
   host.memory.slabs.onRetired = (slabId) => fabric.retireSlab(slabId);
   return host;
+}
+
+/** Pieces of cold ranges that are read at a time: all shards together leave half of libuv's threads to the flushes. */
+function readPiecesMax(shardCount: number): number {
+  const threads = Number(process.env['UV_THREADPOOL_SIZE']) || 4;
+  return Math.max(1, Math.floor(threads / 2 / shardCount));
 }

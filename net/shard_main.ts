@@ -1,5 +1,7 @@
-/** Entry of a shard's worker thread. */
+/** Entry of a shard's thread. */
 import { NodeDisk, nodeClock, nodeRandom } from '../engine/node_ports.ts';
+import { NodePageCache } from '../engine/page_cache.ts';
 import { runShard } from './run_shard.ts';
 
-runShard({ disk: new NodeDisk(), clock: nodeClock, random: nodeRandom });
+const pageCache = new NodePageCache();
+runShard({ disk: new NodeDisk(pageCache), pageCache, clock: nodeClock, random: nodeRandom });

@@ -1,5 +1,6 @@
 /** What the handlers of the data path see of the shard that they run on. */
 import type { Clock } from '../engine/ports.ts';
+import type { ReadAhead } from '../engine/read_ahead.ts';
 import type { BrokerConfig } from './config/broker_config.ts';
 import type { RemotePartitions } from './fabric/remote_partitions.ts';
 import type { ProducerIds } from './producer_ids.ts';
@@ -21,6 +22,8 @@ export interface ShardServices extends ShardContext {
   readonly calls: ShardCalls;
   /** Of topics that have partitions on other shards. */
   readonly topicRules: TopicRules;
+  /** Brings in what look-ups in the logs would have to wait for. */
+  readonly readAhead: ReadAhead;
   readonly fetchSessions: FetchSessions;
   /** Fetches that wait, under the partitions that they read. */
   readonly purgatory: Purgatory<Place>;

@@ -97,7 +97,7 @@ const variables = [
   ['`NODE_DISABLE_COMPILE_CACHE=1`', 'no compile cache'],
   [
     '`UV_THREADPOOL_SIZE`',
-    'threads for file operations that wait for the disk, shared by all shards; default 8',
+    'threads for file operations that wait for the disk, shared by all shards; default four for each processor, at least 8. Reads of what is not in the page cache take at most half of them',
   ],
 ];
 

@@ -2,11 +2,11 @@
 /**
  * Entry of the command line. Sets up what must come before any other module is loaded, then hands over to `cli.ts`:
  * the compile cache (a start with it takes a third of the time) and the size of libuv's thread pool (shared by all
- * threads, fixed at its first use; flushes must not wait for each other).
+ * threads, fixed at its first use; flushes must wait neither for each other nor for cold reads, which take half of it).
  */
 import { accessSync, constants } from 'node:fs';
 import { enableCompileCache } from 'node:module';
-import { homedir } from 'node:os';
+import { availableParallelism, homedir } from 'node:os';
 import { join } from 'node:path';
 
 /**
@@ -27,7 +27,7 @@ function compileCacheDirectory(): string {
 // Threads and child processes take it from the environment.
 process.env['NODE_COMPILE_CACHE'] ??= compileCacheDirectory();
 enableCompileCache(process.env['NODE_COMPILE_CACHE']);
-process.env['UV_THREADPOOL_SIZE'] ??= '8';
+process.env['UV_THREADPOOL_SIZE'] ??= String(Math.max(8, 4 * availableParallelism()));
 
 const { main } = await import('./cli.ts');
 await main(process.argv);

@@ -8,8 +8,10 @@ import assert from 'node:assert/strict';
 import { newBatchInfo } from '../../engine/batch/rules.ts';
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import { newAppendResult } from '../../engine/log/append_result.ts';
+import type { ReadAhead } from '../../engine/read_ahead.ts';
 import type { Words } from '../../engine/thread/ring.ts';
 import type { PartitionLeader } from '../../replication/partition/leader.ts';
+import { coldTriesMax, lookUpWarm, warm } from '../cold_looks.ts';
 import {
   failedLook,
   type HeldSlice,
@@ -17,7 +19,13 @@ import {
   type LookRequest,
   lookAt,
 } from '../partition_look.ts';
-import { endOfEpoch, findOffset, refusedEpoch, refusedOffset } from '../partition_offsets.ts';
+import {
+  endOfEpoch,
+  findOffset,
+  type OffsetAnswer,
+  refusedEpoch,
+  refusedOffset,
+} from '../partition_offsets.ts';
 import type { PartitionTable } from '../partition_table.ts';
 import type { ShardLogger } from '../shard_context.ts';
 import type { Peer } from './peer.ts';
@@ -44,6 +52,7 @@ import {
 export interface PartitionServerOptions {
   readonly partitions: PartitionTable;
   readonly placements: Placements;
+  readonly readAhead: ReadAhead;
   readonly logger: ShardLogger;
 }
 
@@ -105,7 +114,11 @@ export class PartitionServer {
 
   /** Undefined: its log is not open, or the topic is gone and the asking shard has not heard of it. */
   #leader({ numbers }: Words, at: number): PartitionLeader | undefined {
-    const placed = this.#options.placements.byNumber(numbers[at + partitionWord] as number);
+    return this.#leaderOf(numbers[at + partitionWord] as number);
+  }
+
+  #leaderOf(number: number): PartitionLeader | undefined {
+    const placed = this.#options.placements.byNumber(number);
     if (placed === undefined) return undefined;
     return this.#options.partitions.byId(placed.topicId, placed.partition);
   }
@@ -150,15 +163,10 @@ export class PartitionServer {
 
   #look(peer: Peer, words: Words, at: number): void {
     const { numbers } = words;
-    const exchange = numbers[at + 1] as number;
     const flags = numbers[at + LookWord.flags] as number;
-    const leader = this.#leader(words, at);
-    if (leader === undefined) {
-      this.#answerLook(peer, exchange, failedLook(ErrorCode.NOT_LEADER_OR_FOLLOWER));
-      return;
-    }
-    if ((flags & LookFlag.watch) !== 0)
-      this.#watch(leader, numbers[at + partitionWord] as number, peer);
+    const number = numbers[at + partitionWord] as number;
+    const leader = this.#leaderOf(number);
+    if (leader !== undefined && (flags & LookFlag.watch) !== 0) this.#watch(leader, number, peer);
     const asked: LookRequest = {
       fetchOffset: numbers[at + LookWord.fetchOffset] as number,
       maxBytes: numbers[at + LookWord.maxBytes] as number,
@@ -166,7 +174,28 @@ export class PartitionServer {
       lastFetchedEpoch: numbers[at + LookWord.lastFetchedEpoch] as number,
     };
     const isReadCommitted = (flags & LookFlag.readCommitted) !== 0;
-    this.#answerLook(peer, exchange, lookAt(leader, asked, asked.maxBytes, true, isReadCommitted));
+    this.#tryLook(peer, numbers[at + 1] as number, number, asked, isReadCommitted, 0);
+  }
+
+  /** Answers now, or when what the look missed has come from the device. */
+  #tryLook(
+    peer: Peer,
+    exchange: number,
+    number: number,
+    asked: LookRequest,
+    isReadCommitted: boolean,
+    tries: number,
+  ): void {
+    const leader = this.#leaderOf(number);
+    const look =
+      leader === undefined
+        ? failedLook(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        : lookAt(leader, asked, asked.maxBytes, true, isReadCommitted, tries >= coldTriesMax);
+    if (look.cold === null) this.#answerLook(peer, exchange, look);
+    else
+      warm(this.#options.readAhead, peer, [look.cold], () =>
+        this.#tryLook(peer, exchange, number, asked, isReadCommitted, tries + 1),
+      );
   }
 
   #answerLook({ answerer }: Peer, exchange: number, look: Look): void {
@@ -208,25 +237,30 @@ export class PartitionServer {
     segment.unpin();
   }
 
-  #findOffset({ answerer }: Peer, words: Words, at: number): void {
+  #findOffset(peer: Peer, words: Words, at: number): void {
     const { numbers, longs } = words;
-    const leader = this.#leader(words, at);
-    const found =
-      leader === undefined
-        ? refusedOffset(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        : findOffset(
-            leader,
-            numbers[at + FindOffsetWord.currentLeaderEpoch] as number,
-            longs[at + FindOffsetWord.timestamp] as bigint,
-            numbers[at + FindOffsetWord.isolationLevel] as number,
-            this.#options.logger,
-          );
-    const target = answerer.words;
-    target.numbers[errorWord] = found.errorCode;
-    target.numbers[FoundOffsetWord.offset] = found.offset;
-    target.longs[FoundOffsetWord.timestamp] = found.timestamp;
-    target.numbers[FoundOffsetWord.leaderEpoch] = found.leaderEpoch;
-    answerer.answer(Answer.foundOffset, numbers[at + 1] as number, true);
+    const { logger, readAhead } = this.#options;
+    const number = numbers[at + partitionWord] as number;
+    const exchange = numbers[at + 1] as number;
+    const currentLeaderEpoch = numbers[at + FindOffsetWord.currentLeaderEpoch] as number;
+    const timestamp = longs[at + FindOffsetWord.timestamp] as bigint;
+    const isolationLevel = numbers[at + FindOffsetWord.isolationLevel] as number;
+    const lookUp = (mayWait: boolean): OffsetAnswer => {
+      const leader = this.#leaderOf(number);
+      if (leader === undefined) return refusedOffset(ErrorCode.NOT_LEADER_OR_FOLLOWER);
+      return findOffset(leader, currentLeaderEpoch, timestamp, isolationLevel, logger, mayWait);
+    };
+    const answer = (found: OffsetAnswer): void => {
+      const target = peer.answerer.words;
+      target.numbers[errorWord] = found.errorCode;
+      target.numbers[FoundOffsetWord.offset] = found.offset;
+      target.longs[FoundOffsetWord.timestamp] = found.timestamp;
+      target.numbers[FoundOffsetWord.leaderEpoch] = found.leaderEpoch;
+      peer.answerer.answer(Answer.foundOffset, exchange, true);
+    };
+    const found = lookUpWarm(readAhead, peer, lookUp);
+    if (found instanceof Promise) void found.then(answer);
+    else answer(found);
   }
 
   #endOfEpoch({ answerer }: Peer, words: Words, at: number): void {

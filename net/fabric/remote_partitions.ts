@@ -217,6 +217,7 @@ function readLook(peer: Peer, { numbers }: Words, at: number): Look {
             endOffset: numbers[at + LookedWord.divergingEnd] as number,
           }
         : null,
+    cold: null,
     highWatermark: numbers[at + LookedWord.highWatermark] as number,
     lastStableOffset: numbers[at + LookedWord.lastStableOffset] as number,
     logStartOffset: numbers[at + LookedWord.logStartOffset] as number,

@@ -9,6 +9,7 @@
  * Thread: the connection's shard; partitions of other shards are asked through the fabric.
  */
 import { ErrorCode } from '../../engine/error_code.gen.ts';
+import { lookUpWarm } from '../cold_looks.ts';
 import { findOffset, type OffsetAnswer, SpecialTimestamp } from '../partition_offsets.ts';
 import type {
   ListOffsetsRequestListOffsetsPartition,
@@ -76,8 +77,12 @@ function answer(
   if (timestamp < 0n && version < (specialSince.get(timestamp) ?? Number.POSITIVE_INFINITY))
     return refusal(partitionIndex, ErrorCode.UNSUPPORTED_VERSION);
   if (isHere(place)) {
-    const found = findOffset(place, currentLeaderEpoch, timestamp, isolationLevel, services.logger);
-    return say(partitionIndex, found, version);
+    const lookUp = (mayWait: boolean): OffsetAnswer =>
+      findOffset(place, currentLeaderEpoch, timestamp, isolationLevel, services.logger, mayWait);
+    const found = lookUpWarm(services.readAhead, services, lookUp);
+    return found instanceof Promise
+      ? found.then((later) => say(partitionIndex, later, version))
+      : say(partitionIndex, found, version);
   }
   return services.remote
     .findOffset(place, currentLeaderEpoch, timestamp, isolationLevel)

@@ -8,6 +8,8 @@
  * fetch of this shard's partitions alone never leaves its turn.
  */
 import { ErrorCode } from '../../engine/error_code.gen.ts';
+import type { ColdRead } from '../../engine/ports.ts';
+import { coldTriesMax, warm } from '../cold_looks.ts';
 import type { PlacedPartition } from '../fabric/placements.ts';
 import { failedLook, type HeldSlice, type Look, lookAt } from '../partition_look.ts';
 import type {
@@ -57,8 +59,11 @@ export class FetchRun implements Parkable {
   #places: (Place | ErrorCode)[] = [];
   /** By index in `#partitions`; empty when all are of this shard. */
   readonly #remote: (RemoteLook | undefined)[] = [];
-  /** Looks whose answers are not in. */
+  /** Looks whose answers are not in, and what is being brought into the page cache for another one. */
   #outstanding = 0;
+  #coldTries = 0;
+  /** Gives up what is being brought in. */
+  #stopWarming: (() => void) | null = null;
   /** On the monotonic clock of the purgatory; 0 before the first look has ended. */
   #deadlineMs = 0;
   #parked: Parked<Place> | null = null;
@@ -90,7 +95,7 @@ export class FetchRun implements Parkable {
   }
 
   tryComplete(): boolean {
-    // Looks are under way: `#conclude` sees what has moved since they were asked for.
+    // Looks are under way: `#conclude` sees what has moved since they were asked for, or looks again.
     return this.#outstanding === 0 && this.#look();
   }
 
@@ -139,6 +144,13 @@ export class FetchRun implements Parkable {
       return true;
     }
     const looks = this.#gather();
+    const missed: ColdRead[] = [];
+    for (const { cold } of looks) if (cold !== null) missed.push(cold);
+    if (missed.length > 0) {
+      for (const look of looks) drop(look);
+      this.#warm(missed);
+      return false;
+    }
     if (this.#isExpired || this.#isEnough(looks)) {
       if (this.#parked !== null) this.#services.purgatory.cancel(this.#parked);
       this.#answer(looks);
@@ -151,6 +163,17 @@ export class FetchRun implements Parkable {
     return false;
   }
 
+  /** Looks again when what the last look missed has come from the device; others have the thread meanwhile. */
+  #warm(missed: readonly ColdRead[]): void {
+    this.#coldTries += 1;
+    this.#outstanding += 1;
+    this.#stopWarming = warm(this.#services.readAhead, this.#ctx.connection, missed, () => {
+      this.#stopWarming = null;
+      this.#outstanding -= 1;
+      this.#look();
+    });
+  }
+
   #park(): void {
     if (this.#parked !== null) return;
     const { purgatory } = this.#services;
@@ -161,6 +184,7 @@ export class FetchRun implements Parkable {
 
   #abort(): void {
     this.#isAborted = true;
+    this.#stopWarming?.();
     if (this.#parked !== null) this.#services.purgatory.cancel(this.#parked);
   }
 
@@ -168,11 +192,13 @@ export class FetchRun implements Parkable {
   #gather(): Look[] {
     let bytesLeft = this.#maxBytes;
     let first = true;
+    const mayWait = this.#coldTries >= coldTriesMax;
     return this.#partitions.map((asked, index) => {
       const place = this.#places[index]!;
       let look: Look;
       if (typeof place === 'number') look = failedLook(place);
-      else if (isHere(place)) look = lookAt(place, asked, bytesLeft, first, this.#isReadCommitted);
+      else if (isHere(place))
+        look = lookAt(place, asked, bytesLeft, first, this.#isReadCommitted, mayWait);
       else {
         look = this.#remote[index]!.look!;
         // Its shard did not know what else there is.

@@ -6,6 +6,7 @@
  * on) is never done from within a handler, but at the end of the turn, or when the composition calls `flush`.
  */
 import { Socket } from 'node:net';
+import type { ReadAhead } from '../../engine/read_ahead.ts';
 import { SlabAllocator } from '../../engine/thread/slab.ts';
 import { Reader } from '../protocol/reader.ts';
 import { Connection, type ConnectionOrigin } from './connection.ts';
@@ -33,6 +34,8 @@ export interface HostOptions {
   readonly log: ServerLog;
   /** sendfile(2), or null to send file ranges through memory. */
   readonly sendFile: SendFile | null;
+  /** For file ranges that are not in the page cache; without it, sending them waits for the device. */
+  readonly readAhead?: ReadAhead;
   /** Whether requests that keep memory have to wait, because another thread is behind with those that it got. */
   readonly isCongested?: () => boolean;
   /** Told of each connection that has gone, for the acceptor's count. */
@@ -108,7 +111,7 @@ export class ConnectionHost {
    * by this thread only. Null, and a line in the log, if the descriptor is no good any more.
    */
   adopt(fd: number, origin: ConnectionOrigin): Connection | null {
-    const { sendFile } = this.#options;
+    const { sendFile, readAhead = null } = this.#options;
     return this.#open(origin, (connection) => {
       const socket = new Socket({
         fd,
@@ -121,7 +124,7 @@ export class ConnectionHost {
           callback: (length, buffer) => connection.onRead(length, buffer as Buffer),
         },
       });
-      return { socket, fd, sendFile };
+      return { socket, fd, sendFile, readAhead };
     });
   }
 
@@ -135,7 +138,7 @@ export class ConnectionHost {
         if (!connection.onRead(chunk.length, chunk)) socket.pause();
       });
       socket.resume();
-      return { socket, fd: -1, sendFile: null };
+      return { socket, fd: -1, sendFile: null, readAhead: this.#options.readAhead ?? null };
     });
   }
 

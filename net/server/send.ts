@@ -3,12 +3,15 @@
  * write; file ranges go from the page cache to the socket by sendfile(2), but only while the stream has nothing
  * of its own to write. When the socket is full, a chunk of the range goes through the stream, which waits for
  * room; so do whole ranges where there is no sendfile or no descriptor (another transport than plain TCP).
+ * Sending from a range that is not in the page cache would hold up the thread for the device: it is brought in first,
+ * piece by piece, and what is behind it waits.
  *
  * Thread: the shard's own. Concurrency: none; `flush` may end in the owner's `onSendFailed`, which closes.
  */
 import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
 import { constants } from 'node:os';
+import type { ReadAhead, ReadAheadTicket } from '../../engine/read_ahead.ts';
 import { type FileRange, type RangeHole, readFully } from './file_range.ts';
 
 export const sendLimits: Readonly<
@@ -48,7 +51,7 @@ export interface SendOwner {
   onSent(): void;
   /** The response cannot be completed; the connection must go. `expected` for peers that went away. */
   onSendFailed(reason: string, expected: boolean): void;
-  /** More is waiting, but others should have a turn first: call `flush` again soon. */
+  /** More can be sent, but others should have a turn first: call `flush` again soon. */
   onFlushYield(): void;
 }
 
@@ -57,6 +60,8 @@ export interface SendTransport {
   /** The socket's descriptor for sendfile, or -1 when only the stream may be used. */
   readonly fd: number;
   readonly sendFile: SendFile | null;
+  /** Null: files are read and sent at once, whatever that waits for. */
+  readonly readAhead: ReadAhead | null;
 }
 
 type Item = Uint8Array | RangeProgress;
@@ -64,6 +69,8 @@ type Item = Uint8Array | RangeProgress;
 class RangeProgress {
   readonly range: FileRange;
   sent = 0;
+  /** So much of the range is in the page cache, or was read into it lately. */
+  ready = 0;
 
   constructor(range: FileRange) {
     this.range = range;
@@ -88,6 +95,9 @@ export class Outbox {
   readonly #owner: SendOwner;
   readonly #socket: Socket;
   readonly #fd: number;
+  readonly #readAhead: ReadAhead | null;
+  /** The first item waits for the device. */
+  #reading: ReadAheadTicket | null = null;
   #sendFile: SendFile | null;
   #items: Item[] = [];
   #queuedBytes = 0;
@@ -101,6 +111,7 @@ export class Outbox {
     this.#owner = owner;
     this.#socket = transport.socket;
     this.#fd = transport.fd;
+    this.#readAhead = transport.readAhead;
     this.#sendFile = transport.fd >= 0 ? transport.sendFile : null;
     // One function for all writes of the connection.
     this.#onWritten = (error) => {
@@ -126,7 +137,7 @@ export class Outbox {
   /** Sends what the socket takes. */
   flush(): void {
     let left: number = sendLimits.flushBytesMax;
-    while (!this.#disposed && this.#items.length > 0) {
+    while (!this.#disposed && this.#items.length > 0 && this.#reading === null) {
       // The stream calls back when it is through, and then it goes on from here. A destroyed one never does,
       // and its descriptor may be another file's by now; its close event is on the way.
       if (this.#socket.writableLength > 0 || this.#socket.destroyed) return;
@@ -146,9 +157,11 @@ export class Outbox {
     const items = this.#items;
     this.#items = [];
     this.#queuedBytes = 0;
-    for (const item of items) {
-      if (item instanceof RangeProgress) item.range.pin?.unpin();
-    }
+    // A range that is being read from is let go of when that ends.
+    const isReading = this.#reading?.cancel() === false;
+    items.forEach((item, index) => {
+      if (item instanceof RangeProgress && !(isReading && index === 0)) item.range.pin?.unpin();
+    });
   }
 
   #add(item: Item, byteLength: number): void {
@@ -158,7 +171,11 @@ export class Outbox {
     } else if (item instanceof RangeProgress) item.range.pin?.unpin();
   }
 
-  /** Cuts the bytes at the ranges; short ranges are read here and now, which frees their pins at once. */
+  #isCached({ fd, position, byteLength }: FileRange): boolean {
+    return this.#readAhead === null || this.#readAhead.pageCache.isCached(fd, position, byteLength);
+  }
+
+  /** Cuts the bytes at the ranges; short ranges that are in the page cache are read here and now, which frees their pins at once. */
   #pushWithHoles(bytes: Uint8Array, holes: readonly RangeHole[]): void {
     let from = 0;
     let parts: Uint8Array[] = [];
@@ -166,7 +183,7 @@ export class Outbox {
       assert(at >= from && at <= bytes.length, `a range at ${at} of ${bytes.length} bytes`);
       parts.push(bytes.subarray(from, at));
       from = at;
-      if (value.byteLength < sendLimits.rangeInlineBytesMax) {
+      if (value.byteLength < sendLimits.rangeInlineBytesMax && this.#isCached(value)) {
         const inline = Buffer.allocUnsafe(value.byteLength);
         const problem = readFully(value.fd, value.position, inline);
         value.pin?.unpin();
@@ -211,11 +228,12 @@ export class Outbox {
     this.#socket.write(bytes, this.#onWritten);
   }
 
-  /** Sends a piece of the range, one way or the other, and returns its length. */
+  /** Sends a piece of the range, one way or the other, and returns its length: 0 when that has to be read first. */
   #sendRange(item: RangeProgress): number {
     const { range } = item;
     const position = range.position + item.sent;
-    const left = range.byteLength - item.sent;
+    if (item.sent >= item.ready && !this.#makeReady(item, position)) return 0;
+    const left = item.ready - item.sent;
     let count = -1;
     if (this.#sendFile !== null) {
       const most = Math.min(left, sendLimits.sendfileBytesMax);
@@ -234,6 +252,31 @@ export class Outbox {
     }
     const most = this.#sendFile === null ? sendLimits.copyChunkBytes : sendLimits.waitChunkBytes;
     return this.#sendChunk(item, position, Math.min(left, most));
+  }
+
+  /** True: a piece of the range from `position` on can be read without waiting. False: `flush` has to stop here. */
+  #makeReady(item: RangeProgress, position: number): boolean {
+    const { range } = item;
+    const left = range.byteLength - item.sent;
+    const length = Math.min(left, sendLimits.sendfileBytesMax);
+    const readAhead = this.#readAhead;
+    if (readAhead === null || readAhead.pageCache.isCached(range.fd, position, length)) {
+      item.ready += length;
+      return true;
+    }
+    // Whole pieces even where the range ends before: the next one is likely to begin there.
+    const piece = readAhead.pageCache.fillBytesMax;
+    this.#reading = readAhead.request(this.#owner, range.fd, position, piece, () => {
+      this.#reading = null;
+      if (this.#disposed) {
+        range.pin?.unpin();
+        return;
+      }
+      // Without asking again: a device that fails shows when the bytes are read to be sent.
+      item.ready += Math.min(left, piece);
+      this.#owner.onFlushYield();
+    });
+    return false;
   }
 
   #sendChunk(item: RangeProgress, position: number, length: number): number {

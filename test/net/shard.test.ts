@@ -15,6 +15,7 @@ import type { FromShard } from '../../net/shard_messages.ts';
 import { splitMix } from '../harness/split_mix.ts';
 import { clusterId, newTopic, registration } from '../replication/metadata/fixtures.ts';
 import { SimulatedStore } from '../replication/raft/simulated_store.ts';
+import { SimPageCache } from '../sim/page_cache.ts';
 import { newHost, portPair } from './cluster_fixture.ts';
 import { batchOf, batchOfBytes, valuesIn } from './data_path/requests.ts';
 import { configOf } from './data_path/shard_world.ts';
@@ -44,6 +45,7 @@ class SlowDisk extends NodeDisk {
 interface Running {
   readonly shard: Shard;
   readonly disk: SlowDisk;
+  readonly pageCache: SimPageCache;
   readonly messages: FromShard[];
   connect(): Promise<SocketClient>;
   createTopic(name: string): Promise<void>;
@@ -58,7 +60,8 @@ async function startShard(): Promise<Running> {
   await host.start();
   await host.request(registration(1));
   const [hostPort, port] = portPair();
-  const disk = new SlowDisk();
+  const pageCache = new SimPageCache();
+  const disk = new SlowDisk(pageCache);
   const messages: FromShard[] = [];
   const counts = new ConnectionCounts({ connectionsMax: 100, connectionsPerIpMax: 100 });
   const logger = new LevelLogger(
@@ -80,7 +83,7 @@ async function startShard(): Promise<Running> {
         },
       ],
     },
-    ports: { disk, clock: nodeClock, random: nodeRandom },
+    ports: { disk, pageCache, clock: nodeClock, random: nodeRandom },
     logger,
     port,
     fabric: createFabric(1)[0]!,
@@ -108,6 +111,7 @@ async function startShard(): Promise<Running> {
   return {
     shard,
     disk,
+    pageCache,
     messages,
     connect: async () => {
       const client = await SocketClient.connect(acceptor.port);

@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { LogDirectory } from '../../../engine/log/log_directory.ts';
 import type { Clock } from '../../../engine/ports.ts';
+import { ReadAhead } from '../../../engine/read_ahead.ts';
 import { ThreadCalls } from '../../../engine/thread/calls.ts';
 import { regionView, SlabAllocator } from '../../../engine/thread/slab.ts';
 import type { BrokerConfig } from '../../../net/config/broker_config.ts';
@@ -102,6 +103,7 @@ export class ShardWorld {
   readonly deleted: DeletedPartition[] = [];
   readonly failedDirs: string[] = [];
   readonly allFailed: string[] = [];
+  readonly readAhead: ReadAhead;
   memory!: RequestMemory;
   image!: MetadataImage;
   partitions!: ShardPartitions;
@@ -137,6 +139,8 @@ export class ShardWorld {
     this.host = host;
     this.#logDirs = logDirs;
     this.disk = new SimDisk({ seed });
+    const { pageCache } = this.disk;
+    this.readAhead = new ReadAhead({ pageCache, piecesMax: 4, devicePiecesMax: 2 });
     this.logger = new LevelLogger(
       { format: 'text', level: 'info' },
       (level, message, fields) => this.lines.push(`${level} ${message} ${JSON.stringify(fields)}`),
@@ -211,6 +215,7 @@ export class ShardWorld {
       remote: new RemotePartitions([]),
       calls: new ThreadCalls(0, []),
       topicRules: new TopicRules(image, config),
+      readAhead: this.readAhead,
       fetchSessions: new FetchSessions(config.maxIncrementalFetchSessionCacheSlots, () => {
         sessionId += 1;
         return sessionId;
@@ -318,6 +323,18 @@ export class ShardWorld {
     this.#boot += 1;
     this.#deferred = [];
     this.#woken = [];
+  }
+
+  /** An orderly stop, and a start. */
+  async restart(): Promise<void> {
+    const { dirs } = await this.close();
+    for (const { path, partitions } of dirs) {
+      const directory = this.#directories.find((one) => one.path === path);
+      directory?.writeCheckpoints(partitions, () => directory.markClean(1));
+      this.settle();
+    }
+    this.kill();
+    await this.open();
   }
 
   async close(): Promise<{ dirs: LogDirCheckpoint[]; clean: boolean }> {

@@ -19,6 +19,7 @@ import { Client, record } from '../../harness/client.ts';
 import { splitMix } from '../../harness/split_mix.ts';
 import { clusterId, newTopic, registration } from '../../replication/metadata/fixtures.ts';
 import { SimulatedStore } from '../../replication/raft/simulated_store.ts';
+import { SimPageCache } from '../../sim/page_cache.ts';
 import { newHost, portPair } from '../cluster_fixture.ts';
 import { configOf } from '../data_path/shard_world.ts';
 import { eventually, libc } from '../server/harness.ts';
@@ -44,6 +45,8 @@ class HeldDisk extends NodeDisk {
 interface World {
   /** Of shard 1, which owns partition 1 of topic t. */
   readonly disk: HeldDisk;
+  /** Of both. */
+  readonly pageCache: SimPageCache;
   readonly logPath: string;
   /** On shard 0, which owns partition 0. */
   connect(): Promise<Client>;
@@ -65,7 +68,8 @@ async function start(settings: readonly string[] = []): Promise<World> {
     () => 0,
   );
   let drained = 0;
-  const disk = new HeldDisk();
+  const pageCache = new SimPageCache();
+  const disk = new HeldDisk(pageCache);
   const shards: Shard[] = [];
   for (const fabric of createFabric(2)) {
     const [hostPort, port] = portPair();
@@ -80,6 +84,7 @@ async function start(settings: readonly string[] = []): Promise<World> {
       data: { config, clusterId, logDirs: [logDir] },
       ports: {
         disk: fabric.shard === 1 ? disk : new NodeDisk(),
+        pageCache,
         clock: nodeClock,
         random: nodeRandom,
       },
@@ -113,6 +118,7 @@ async function start(settings: readonly string[] = []): Promise<World> {
   const clients: Client[] = [];
   return {
     disk,
+    pageCache,
     logPath: join(dir, 't-1', '00000000000000000000.log'),
     connect: async () => {
       const client = await Client.connect({ host: '127.0.0.1', port: acceptor.port });
@@ -231,5 +237,56 @@ function openFiles(part: string): number {
     }
   return count;
 }
+
+test('what it has to find for a fetch is not in the page cache: everybody else goes on', async () => {
+  const world = await start();
+  const { pageCache } = world;
+  const [cold, other] = [await world.connect(), await world.connect()];
+  const value = 'x'.repeat(20_000);
+  for (let k = 0; k < 60; k += 1) await cold.produceOne('t', 1, [record(`${k} ${value}`)]);
+  await other.produceOne('t', 0, [record('here')]);
+  // The log knows the places of its last batches by heart, but not of the first.
+  pageCache.dropFile(statSync(world.logPath).ino);
+  const fetching = cold.fetchOne('t', 1, 3, { partitionMaxBytes: 100_000 });
+  await eventually(() => pageCache.fills.length === 1);
+  assert.equal(await other.produceOne('t', 1, [record('there')]), 60);
+  assert.equal(await other.produceOne('t', 0, [record('here')]), 1);
+  assert.equal((await other.readAll('t', 0)).length, 2);
+  assert.equal((await other.listOffset('t', 1, -1)).offset, 61);
+  assert.equal(pageCache.fills.length, 1, 'it is still awaited');
+  pageCache.isFast = true;
+  pageCache.endFills();
+  const { records } = await fetching;
+  assert(records !== null && records.length > 60_000);
+  assert.equal((await cold.readAll('t', 1)).length, 61);
+  await world.close();
+});
+
+test('what it is being asked for is not in the page cache when the connection goes', async () => {
+  const world = await start();
+  const { pageCache } = world;
+  const [cold, other] = [await world.connect(), await world.connect()];
+  for (let k = 0; k < 60; k += 1) await cold.produceOne('t', 1, [record('x'.repeat(20_000))]);
+  pageCache.dropFile(statSync(world.logPath).ino);
+  cold.fetchOne('t', 1, 3).catch(() => {});
+  await eventually(() => pageCache.fills.length === 1);
+  cold.close();
+  assert.equal(await other.produceOne('t', 1, [record('there')]), 60);
+  pageCache.isFast = true;
+  pageCache.endFills();
+  assert.equal((await other.readAll('t', 1)).length, 61);
+  await world.close();
+  const open = readdirSync('/proc/self/fd').map((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`);
+    } catch {
+      return '';
+    }
+  });
+  assert.deepEqual(
+    open.filter((path) => path.startsWith(world.logPath)),
+    [],
+  );
+});
 
 test.run();

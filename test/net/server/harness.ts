@@ -2,6 +2,7 @@
 
 import { createRequire } from 'node:module';
 import { createConnection, type Socket } from 'node:net';
+import type { ReadAhead } from '../../../engine/read_ahead.ts';
 import { Acceptor } from '../../../net/server/acceptor.ts';
 import { ConnectionCounts } from '../../../net/server/connection_counts.ts';
 import { ConnectionHost, type HostLimits } from '../../../net/server/connection_host.ts';
@@ -67,6 +68,7 @@ export interface HarnessOptions {
   readonly connectionsMax?: number;
   readonly connectionsPerIpMax?: number;
   readonly sendFile?: SendFile | null;
+  readonly readAhead?: ReadAhead;
   /** Hand over sockets, as where there is no dup. */
   readonly bySocket?: boolean;
   onOverlapping?(ctx: RequestContext): void;
@@ -109,6 +111,7 @@ export async function startHarness(options: HarnessOptions = {}): Promise<Harnes
       ...options.limits,
     },
     sendFile: options.sendFile === undefined ? libc.sendfile : options.sendFile,
+    ...(options.readAhead === undefined ? {} : { readAhead: options.readAhead }),
     onConnectionClosed: (id) => acceptor?.closed(id),
   });
   acceptor = await Acceptor.listen({

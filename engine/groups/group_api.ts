@@ -98,6 +98,8 @@ export interface LeaveGroupReply {
 
 export interface OffsetCommitRequest {
   readonly groupId: string;
+  /** In which version it was asked: from 9 on the client knows the errors of KIP-848. */
+  readonly apiVersion: number;
   /** -1 with an empty member id: a consumer that is no member ("simple"), or an administrator. */
   readonly generationIdOrMemberEpoch: number;
   readonly memberId: string;
@@ -222,6 +224,8 @@ export interface DescribeGroupReply {
 
 export interface ConsumerGroupHeartbeatRequest {
   readonly groupId: string;
+  /** In which version it was asked: from 1 on members name themselves. */
+  readonly apiVersion: number;
   readonly memberId: string;
   /** 0: join; -1: leave; -2: a static member leaves for a while. */
   readonly memberEpoch: number;

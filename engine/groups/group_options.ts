@@ -19,6 +19,8 @@ export interface GroupOptions {
   readonly consumerHeartbeatIntervalMs: number;
   /** `group.consumer.max.size`. */
   readonly consumerMaxSize: number;
+  /** `group.consumer.assignment.interval.ms`. */
+  readonly consumerAssignmentIntervalMs: number;
   /** `group.consumer.assignors`: the first is the default. */
   readonly consumerAssignors: readonly ConsumerAssignorName[];
 }
@@ -36,5 +38,6 @@ export const defaultGroupOptions: GroupOptions = {
   consumerSessionTimeoutMs: 45_000,
   consumerHeartbeatIntervalMs: 5_000,
   consumerMaxSize: 2_147_483_647,
+  consumerAssignmentIntervalMs: 1_000,
   consumerAssignors: ['uniform', 'range'],
 };

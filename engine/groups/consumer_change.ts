@@ -1,0 +1,92 @@
+/** One change of a consumer group: its records, how they are undone, and who is answered once they are committed. */
+import type { ErrorCode } from '../error_code.gen.ts';
+import type { ConsumerGroup } from './consumer_group.ts';
+import type { CoordinatorRuntime } from './coordinator_runtime.ts';
+import type { ConsumerGroupHeartbeatReply } from './group_api.ts';
+import type { GroupRecord } from './group_records.ts';
+
+interface HeldReply {
+  readonly token: number;
+  readonly body: ConsumerGroupHeartbeatReply;
+}
+
+/** Answers that have seen the state of an append that is undecided. */
+export interface Hold {
+  readonly replies: HeldReply[];
+  /** That of the append before, if it was undecided. */
+  readonly before: Hold | null;
+  isDecided: boolean;
+}
+
+export class ConsumerChange {
+  readonly #runtime: CoordinatorRuntime;
+  readonly #group: ConsumerGroup;
+  readonly #records: GroupRecord[] = [];
+  readonly #undo: GroupRecord[] = [];
+  readonly #undone: () => void;
+
+  /** `undone` is called after the group has been brought back, if the change fails. */
+  constructor(runtime: CoordinatorRuntime, group: ConsumerGroup, undone: () => void) {
+    this.#runtime = runtime;
+    this.#group = group;
+    this.#undone = undone;
+  }
+
+  /** Changes the group, for now in memory. */
+  put(record: GroupRecord): void {
+    this.#undo.push(this.#group.replay(record));
+    this.#records.push(record);
+  }
+
+  /** A record that does not concern the group itself. */
+  putBeside(record: GroupRecord): void {
+    this.#records.push(record);
+  }
+
+  /** Hands the change to the log. The answer, if there is one, waits for it and for all changes before it. */
+  store(reply: HeldReply | null): void {
+    const group = this.#group;
+    if (this.#records.length === 0) {
+      if (reply === null) return;
+      if (group.hold === null) send(this.#runtime, reply);
+      else group.hold.replies.push(reply);
+      return;
+    }
+    const replies = reply === null ? [] : [reply];
+    const hold: Hold = { replies, before: group.hold, isDecided: false };
+    group.hold = hold;
+    this.#runtime.append(this.#records, {
+      committed: () => {
+        hold.isDecided = true;
+        if (group.hold === hold) group.hold = null;
+        for (const held of hold.replies) send(this.#runtime, held);
+      },
+      failed: (error) => {
+        // Failures come from the last append to the first, so this is the last.
+        group.hold = hold.before?.isDecided === false ? hold.before : null;
+        for (const record of this.#undo.reverse()) group.replay(record);
+        this.#undone();
+        for (const { token } of hold.replies)
+          send(this.#runtime, { token, body: failedHeartbeat(error, null) });
+      },
+    });
+  }
+}
+
+export function failedHeartbeat(
+  errorCode: ErrorCode,
+  errorMessage: string | null,
+): ConsumerGroupHeartbeatReply {
+  return {
+    errorCode,
+    errorMessage,
+    memberId: null,
+    memberEpoch: 0,
+    heartbeatIntervalMs: 0,
+    assignment: null,
+  };
+}
+
+function send(runtime: CoordinatorRuntime, { token, body }: HeldReply): void {
+  runtime.reply(token, { api: 'ConsumerGroupHeartbeat', body });
+}

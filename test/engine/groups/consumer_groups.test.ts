@@ -1,0 +1,400 @@
+/** Groups of the consumer protocol, claim by claim of KIP-848. */
+import assert from 'node:assert/strict';
+import { suite } from 'uvu';
+import { ErrorCode } from '../../../engine/error_code.gen.ts';
+import type {
+  ConsumerGroupHeartbeatReply,
+  ConsumerGroupHeartbeatRequest,
+} from '../../../engine/groups/group_api.ts';
+import type { GroupOptions } from '../../../engine/groups/group_options.ts';
+import { type Asked, CoordinatorDriver, commitError, groupId } from './coordinator_driver.ts';
+
+const test = suite('consumer groups');
+const sessionMs = 45_000;
+
+/** A world with topic t of some partitions. */
+function newDriver(partitionCount: number, options: Partial<GroupOptions> = {}): CoordinatorDriver {
+  const driver = new CoordinatorDriver({ consumerAssignmentIntervalMs: 0, ...options });
+  driver.topics.set('t', { topicId: 'T', partitionCount });
+  return driver;
+}
+
+function beat(
+  driver: CoordinatorDriver,
+  memberId: string,
+  memberEpoch: number,
+  more: Partial<ConsumerGroupHeartbeatRequest> = {},
+): Asked<'ConsumerGroupHeartbeat'> {
+  const isFirst = memberEpoch === 0;
+  return driver.ask('ConsumerGroupHeartbeat', {
+    groupId,
+    apiVersion: 1,
+    memberId,
+    memberEpoch,
+    instanceId: null,
+    rackId: null,
+    rebalanceTimeoutMs: isFirst ? 30_000 : -1,
+    subscribedTopicNames: isFirst ? ['t'] : null,
+    subscribedTopicRegex: null,
+    serverAssignor: null,
+    topicPartitions: isFirst ? [] : null,
+    ...more,
+  });
+}
+
+/** The partitions of t in an answer, null if it tells of none. */
+function told({ assignment }: ConsumerGroupHeartbeatReply): number[] | null {
+  if (assignment === null) return null;
+  return assignment.topicPartitions.flatMap(({ partitions }) => [...partitions]).sort();
+}
+
+const owning = (...partitions: number[]): Partial<ConsumerGroupHeartbeatRequest> => ({
+  topicPartitions: partitions.length === 0 ? [] : [{ topicId: 'T', partitions }],
+});
+
+const errorOf = (asked: Asked<'ConsumerGroupHeartbeat'>): ErrorCode => asked.body.errorCode;
+
+test('the first member gets everything at once', () => {
+  const driver = newDriver(3);
+  const { body } = beat(driver, 'a', 0);
+  assert.deepEqual([body.errorCode, body.memberId, body.memberEpoch], [ErrorCode.NONE, 'a', 1]);
+  assert.equal(body.heartbeatIntervalMs, 5_000);
+  assert.deepEqual(told(body), [0, 1, 2]);
+});
+
+test('version 0 has the coordinator name the member', () => {
+  const driver = newDriver(1);
+  assert.equal(beat(driver, '', 0, { apiVersion: 0 }).body.memberId, 'uuid1');
+  assert.equal(errorOf(beat(driver, '', 0)), ErrorCode.INVALID_REQUEST);
+});
+
+test('nothing is told before it is stored, and what failed is undone', () => {
+  const driver = newDriver(2);
+  driver.commitsAtOnce = false;
+  const joining = beat(driver, 'a', 0);
+  assert.equal(joining.isAnswered, false);
+  driver.fail(ErrorCode.NOT_ENOUGH_REPLICAS);
+  assert.equal(errorOf(joining), ErrorCode.COORDINATOR_NOT_AVAILABLE);
+  assert.equal(errorOf(beat(driver, 'a', 1)), ErrorCode.GROUP_ID_NOT_FOUND);
+  const again = beat(driver, 'a', 0);
+  driver.commit();
+  assert.deepEqual(told(again.body), [0, 1]);
+});
+
+test('an answer that has seen what is not stored waits for it', () => {
+  const driver = newDriver(2);
+  beat(driver, 'a', 0);
+  driver.commitsAtOnce = false;
+  beat(driver, 'b', 0);
+  const waiting = beat(driver, 'a', 1, { ...owning(0, 1) });
+  assert.equal(waiting.isAnswered, false);
+  driver.fail(ErrorCode.NOT_ENOUGH_REPLICAS);
+  assert.equal(errorOf(waiting), ErrorCode.COORDINATOR_NOT_AVAILABLE);
+  const { body } = beat(driver, 'a', 1);
+  assert.deepEqual([body.errorCode, body.memberEpoch, told(body)], [ErrorCode.NONE, 1, null]);
+});
+
+test('partitions are given up before they are given to others, and what is kept never pauses', () => {
+  const driver = newDriver(3);
+  beat(driver, 'a', 0);
+  const second = beat(driver, 'b', 0).body;
+  // Nothing is free yet.
+  assert.deepEqual([second.memberEpoch, told(second)], [2, []]);
+  const revoking = beat(driver, 'a', 1).body;
+  assert.deepEqual([revoking.memberEpoch, told(revoking)?.length], [1, 2]);
+  const kept = told(revoking) ?? [];
+  // Until it says so, it has not given anything up.
+  assert.deepEqual(told(beat(driver, 'b', 2).body), null);
+  assert.equal(beat(driver, 'a', 1).body.memberEpoch, 1);
+  const done = beat(driver, 'a', 1, owning(...kept)).body;
+  assert.equal(done.memberEpoch, 2);
+  const free = [0, 1, 2].filter((partition) => !kept.includes(partition));
+  assert.deepEqual(told(beat(driver, 'b', 2).body), free);
+  assert.equal(describe(driver).groupState, 'Stable');
+});
+
+function describe(driver: CoordinatorDriver) {
+  return driver.ask('ConsumerGroupDescribe', { groupId }).body;
+}
+
+test('who does not give up partitions within the rebalance time-out is put out', () => {
+  const driver = newDriver(2);
+  beat(driver, 'a', 0);
+  beat(driver, 'b', 0);
+  beat(driver, 'a', 1);
+  for (let index = 0; index < 6; index += 1) {
+    driver.advance(5_000);
+    beat(driver, 'a', 1);
+    beat(driver, 'b', 2);
+  }
+  assert.equal(errorOf(beat(driver, 'a', 1)), ErrorCode.UNKNOWN_MEMBER_ID);
+  const { body } = beat(driver, 'b', 2, { ...owning() });
+  assert.equal(body.memberEpoch, 3);
+});
+
+test('a member is put out when its session ends, and its partitions go to the others', () => {
+  const driver = newDriver(2);
+  beat(driver, 'a', 0);
+  driver.advance(sessionMs - 1);
+  assert.equal(errorOf(beat(driver, 'a', 1)), ErrorCode.NONE);
+  driver.advance(sessionMs);
+  assert.equal(errorOf(beat(driver, 'a', 1)), ErrorCode.UNKNOWN_MEMBER_ID);
+  assert.deepEqual(told(beat(driver, 'b', 0).body), [0, 1]);
+});
+
+test('a member that leaves frees its partitions at once', () => {
+  const driver = newDriver(2);
+  beat(driver, 'a', 0);
+  assert.equal(beat(driver, 'a', -1).body.memberEpoch, -1);
+  assert.equal(describe(driver).groupState, 'Empty');
+  assert.deepEqual(told(beat(driver, 'b', 0).body), [0, 1]);
+  assert.equal(errorOf(beat(driver, 'a', -1)), ErrorCode.UNKNOWN_MEMBER_ID);
+});
+
+test('epochs fence', () => {
+  const driver = newDriver(2);
+  beat(driver, 'a', 0);
+  assert.equal(errorOf(beat(driver, 'a', 2)), ErrorCode.FENCED_MEMBER_EPOCH);
+  assert.equal(errorOf(beat(driver, 'stranger', 1)), ErrorCode.UNKNOWN_MEMBER_ID);
+  beat(driver, 'b', 0);
+  beat(driver, 'a', 1);
+  beat(driver, 'a', 1, owning(0));
+  // The answer with epoch 2 may have been lost: the epoch before is taken with what it still has.
+  assert.equal(errorOf(beat(driver, 'a', 1, owning(0))), ErrorCode.NONE);
+  assert.equal(errorOf(beat(driver, 'a', 1, owning(0, 1))), ErrorCode.FENCED_MEMBER_EPOCH);
+  assert.equal(errorOf(beat(driver, 'a', 1)), ErrorCode.FENCED_MEMBER_EPOCH);
+});
+
+test('a member that joins again under its id is told what it has', () => {
+  const driver = newDriver(2);
+  beat(driver, 'a', 0);
+  const { body } = beat(driver, 'a', 0);
+  assert.deepEqual([body.errorCode, body.memberEpoch, told(body)], [ErrorCode.NONE, 1, [0, 1]]);
+});
+
+test('a static member that is away keeps its partitions until its session ends, and takes over under a new id', () => {
+  const driver = newDriver(2);
+  const instance = { instanceId: 'i' };
+  beat(driver, 'a', 0, instance);
+  assert.equal(errorOf(beat(driver, 'b', 0, instance)), ErrorCode.UNRELEASED_INSTANCE_ID);
+  assert.equal(beat(driver, 'a', -2, instance).body.memberEpoch, -2);
+  const { epochBefore } = { epochBefore: describe(driver).groupEpoch };
+  const back = beat(driver, 'b', 0, instance).body;
+  assert.deepEqual([back.memberEpoch, told(back)], [1, [0, 1]]);
+  assert.equal(describe(driver).groupEpoch, epochBefore);
+  assert.equal(errorOf(beat(driver, 'a', 1, instance)), ErrorCode.FENCED_INSTANCE_ID);
+  beat(driver, 'b', -2, instance);
+  driver.advance(sessionMs);
+  assert.equal(describe(driver).groupState, 'Empty');
+});
+
+test('requests that cannot be taken say why', () => {
+  const driver = newDriver(1);
+  const refused: readonly (readonly [Partial<ConsumerGroupHeartbeatRequest>, ErrorCode])[] = [
+    [{ groupId: '' }, ErrorCode.INVALID_REQUEST],
+    [{ instanceId: '' }, ErrorCode.INVALID_REQUEST],
+    [{ rackId: '' }, ErrorCode.INVALID_REQUEST],
+    [{ rebalanceTimeoutMs: -1 }, ErrorCode.INVALID_REQUEST],
+    [{ topicPartitions: null }, ErrorCode.INVALID_REQUEST],
+    [owning(0), ErrorCode.INVALID_REQUEST],
+    [{ subscribedTopicNames: null }, ErrorCode.INVALID_REQUEST],
+    [{ memberEpoch: -3 }, ErrorCode.INVALID_REQUEST],
+    [{ memberEpoch: -2 }, ErrorCode.INVALID_REQUEST],
+    [{ serverAssignor: 'sticky' }, ErrorCode.UNSUPPORTED_ASSIGNOR],
+    [{ subscribedTopicRegex: 't.*' }, ErrorCode.INVALID_REGULAR_EXPRESSION],
+    [{ memberEpoch: 1 }, ErrorCode.GROUP_ID_NOT_FOUND],
+  ];
+  for (const [more, error] of refused) {
+    const { body } = beat(driver, 'a', 0, more);
+    assert.equal(body.errorCode, error, JSON.stringify(more));
+    assert(body.errorMessage, JSON.stringify(more));
+  }
+  assert.equal(describe(driver).errorCode, ErrorCode.GROUP_ID_NOT_FOUND);
+});
+
+test('group.consumer.max.size', () => {
+  const driver = newDriver(1, { consumerMaxSize: 1 });
+  beat(driver, 'a', 0);
+  assert.equal(errorOf(beat(driver, 'b', 0)), ErrorCode.GROUP_MAX_SIZE_REACHED);
+});
+
+test('new partitions are given out with the next heartbeat, also when they came while loading', () => {
+  const driver = newDriver(1);
+  beat(driver, 'a', 0);
+  driver.topics.set('t', { topicId: 'T', partitionCount: 2 });
+  assert.equal(told(beat(driver, 'a', 1).body), null);
+  driver.step({ type: 'topics_changed', changed: ['t'], deleted: [] });
+  assert.deepEqual(told(beat(driver, 'a', 1).body), [0, 1]);
+  driver.topics.set('t', { topicId: 'T', partitionCount: 3 });
+  driver.restart();
+  assert.deepEqual(told(beat(driver, 'a', 2).body), [0, 1, 2]);
+});
+
+test('a topic that does not exist yet is taken up when it comes', () => {
+  const driver = new CoordinatorDriver({ consumerAssignmentIntervalMs: 0 });
+  assert.deepEqual(told(beat(driver, 'a', 0).body), []);
+  driver.topics.set('t', { topicId: 'T', partitionCount: 1 });
+  driver.step({ type: 'topics_changed', changed: ['t'], deleted: [] });
+  assert.deepEqual(told(beat(driver, 'a', 1).body), [0]);
+});
+
+test('a changed subscription moves partitions', () => {
+  const driver = newDriver(1);
+  driver.topics.set('u', { topicId: 'U', partitionCount: 1 });
+  beat(driver, 'a', 0);
+  const { body } = beat(driver, 'a', 1, { subscribedTopicNames: ['u'] });
+  assert.deepEqual([body.memberEpoch, body.assignment], [1, { topicPartitions: [] }]);
+  const moved = beat(driver, 'a', 1, owning()).body;
+  assert.deepEqual(moved.assignment, { topicPartitions: [{ topicId: 'U', partitions: [0] }] });
+});
+
+test('members that join one after the other share the computation of the target', () => {
+  const driver = newDriver(2, { consumerAssignmentIntervalMs: 1_000 });
+  beat(driver, 'a', 0);
+  for (const memberId of ['b', 'c', 'd'])
+    assert.equal(beat(driver, memberId, 0).body.memberEpoch, 1);
+  assert.equal(describe(driver).assignmentEpoch, 1);
+  driver.advance(1_000);
+  beat(driver, 'b', 1);
+  assert.equal(describe(driver).assignmentEpoch, 4);
+});
+
+test('after a restart everything is as it was', () => {
+  const driver = newDriver(3);
+  beat(driver, 'a', 0);
+  beat(driver, 'b', 0, { instanceId: 'i' });
+  beat(driver, 'a', 1);
+  const before = describe(driver);
+  assert.equal(before.groupState, 'Reconciling');
+  driver.restart();
+  assert.deepEqual(describe(driver), before);
+  // Also of a log of which the cleaner has kept the last record of each key.
+  const last = new Map(
+    driver.log.map((record) => [JSON.stringify([record.type, record.key]), record]),
+  );
+  const cleaned = new CoordinatorDriver({}, [...last.values()].reverse());
+  cleaned.topics.set('t', { topicId: 'T', partitionCount: 3 });
+  const after = describe(cleaned);
+  const byId = (a: { memberId: string }, b: { memberId: string }): number =>
+    a.memberId < b.memberId ? -1 : 1;
+  assert.deepEqual([...after.members].sort(byId), [...before.members].sort(byId));
+});
+
+test('sessions begin anew after a restart', () => {
+  const driver = newDriver(1);
+  beat(driver, 'a', 0);
+  driver.advance(sessionMs - 1);
+  driver.restart();
+  driver.advance(sessionMs - 1);
+  assert.equal(errorOf(beat(driver, 'a', 1)), ErrorCode.NONE);
+});
+
+test('commits carry the member epoch', () => {
+  const driver = newDriver(2);
+  beat(driver, 'a', 0);
+  const errorAt = (epoch: number, partition: number, apiVersion = 9): ErrorCode | undefined =>
+    commitError(
+      driver.commitOffset(1n, {
+        memberId: 'a',
+        generationIdOrMemberEpoch: epoch,
+        partition,
+        apiVersion,
+      }),
+    );
+  assert.equal(errorAt(1, 0), ErrorCode.NONE);
+  assert.equal(errorAt(1, 0, 8), ErrorCode.UNSUPPORTED_VERSION);
+  assert.equal(errorAt(2, 0), ErrorCode.STALE_MEMBER_EPOCH);
+  assert.equal(commitError(driver.commitOffset(1n)), ErrorCode.UNKNOWN_MEMBER_ID);
+  beat(driver, 'b', 0);
+  const [kept] = told(beat(driver, 'a', 1).body) ?? [];
+  assert(kept !== undefined);
+  beat(driver, 'a', 1, owning(kept));
+  // KIP-1251: what it has had since that epoch it may still commit with it.
+  assert.equal(errorAt(1, kept), ErrorCode.NONE);
+  assert.equal(errorAt(1, 1 - kept), ErrorCode.STALE_MEMBER_EPOCH);
+});
+
+test('a fetch of offsets that names a member is checked', () => {
+  const driver = newDriver(1);
+  beat(driver, 'a', 0);
+  const errorAt = (memberId: string | null, memberEpoch: number): ErrorCode =>
+    driver.ask('OffsetFetch', { groupId, memberId, memberEpoch, topics: null }).body.errorCode;
+  assert.equal(errorAt('a', 1), ErrorCode.NONE);
+  assert.equal(errorAt(null, -1), ErrorCode.NONE);
+  assert.equal(errorAt('a', 2), ErrorCode.STALE_MEMBER_EPOCH);
+  assert.equal(errorAt('b', 1), ErrorCode.UNKNOWN_MEMBER_ID);
+});
+
+test('the two protocols do not meet in a group with members, and an empty group changes over with its offsets', () => {
+  const driver = newDriver(1);
+  const { memberId, generationId } = driver.alone();
+  driver.commitOffset(7n, { memberId, generationIdOrMemberEpoch: generationId });
+  assert.equal(errorOf(beat(driver, 'a', 0)), ErrorCode.GROUP_ID_NOT_FOUND);
+  assert.equal(describe(driver).errorCode, ErrorCode.GROUP_ID_NOT_FOUND);
+  driver.advance(10_000);
+  assert.equal(errorOf(beat(driver, 'a', 0)), ErrorCode.NONE);
+  assert.deepEqual(driver.offsets(), { 't-0': 7n });
+  assert.equal(driver.join().body.errorCode, ErrorCode.INCONSISTENT_GROUP_PROTOCOL);
+  assert.equal(driver.state(), 'Dead', 'DescribeGroups knows classic groups only');
+  driver.restart();
+  assert.equal(describe(driver).groupState, 'Stable');
+  beat(driver, 'a', -1);
+  assert.equal(driver.join().body.errorCode, ErrorCode.NONE);
+  assert.deepEqual(driver.offsets(), { 't-0': 7n });
+  driver.restart();
+  assert.deepEqual(driver.offsets(), { 't-0': 7n });
+});
+
+test('ListGroups, DeleteGroups and OffsetDelete treat them as Kafka does', () => {
+  const driver = newDriver(1);
+  beat(driver, 'a', 0);
+  driver.commitOffset(1n, { memberId: 'a', generationIdOrMemberEpoch: 1 });
+  const { groups } = driver.ask('ListGroups', { statesFilter: [], typesFilter: ['consumer'] }).body;
+  assert.deepEqual(groups, [
+    { groupId, protocolType: 'consumer', groupState: 'Stable', groupType: 'consumer' },
+  ]);
+  const deletion = (): ErrorCode => driver.ask('DeleteGroups', { groupId }).body.errorCode;
+  assert.equal(deletion(), ErrorCode.NON_EMPTY_GROUP);
+  const topics = [{ name: 't', partitions: [{ partitionIndex: 0 }] }];
+  const refused = driver.ask('OffsetDelete', { groupId, topics }).body.topics[0]?.partitions[0];
+  assert.equal(refused?.errorCode, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC);
+  beat(driver, 'a', -1);
+  assert.equal(deletion(), ErrorCode.NONE);
+  driver.restart();
+  assert.equal(describe(driver).errorCode, ErrorCode.GROUP_ID_NOT_FOUND);
+  assert.deepEqual(driver.offsets(), {});
+});
+
+test('1,000 members over 1,000 partitions settle within two heartbeat intervals of the last join', () => {
+  const driver = newDriver(1_000, { consumerAssignmentIntervalMs: 1_000 });
+  const members = Array.from({ length: 1_000 }, (_, index) => ({
+    memberId: `m${index}`,
+    epoch: 0,
+    owned: [] as readonly number[],
+  }));
+  const heartbeat = (member: (typeof members)[number], mustTell: boolean): void => {
+    const { memberId, epoch } = member;
+    const { body } = beat(driver, memberId, epoch, mustTell ? owning(...member.owned) : {});
+    assert.equal(body.errorCode, ErrorCode.NONE);
+    member.epoch = body.memberEpoch;
+    const assigned = told(body);
+    if (assigned === null) return;
+    member.owned = assigned;
+    // A client that has given up something says so at once.
+    if (!mustTell && epoch !== 0) heartbeat(member, true);
+  };
+  for (const member of members) {
+    heartbeat(member, false);
+    driver.advance(10);
+  }
+  for (let round = 0; round < 2; round += 1) {
+    for (const member of members) {
+      driver.advance(5);
+      heartbeat(member, false);
+    }
+  }
+  assert.equal(describe(driver).groupState, 'Stable');
+  assert(members.every(({ owned }) => owned.length === 1));
+});
+
+test.run();

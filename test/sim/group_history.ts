@@ -46,6 +46,7 @@ export interface Protocol {
   readonly strangerRequests: readonly GroupRequest[];
 }
 
+/** Steps of the coordinator in each history, at least. */
 const eventsMin = 1_000;
 export const groupId = 'g';
 export const topic = 't';
@@ -105,6 +106,7 @@ export class GroupHistory {
     world.run(eventsMin - 100, Infinity);
     world.isFaulty = false;
     this.#settle();
+    assert(world.events >= eventsMin, `only ${world.events} events`);
     world.counts['events'] = world.events;
     return world.counts;
   }
@@ -199,6 +201,8 @@ export class GroupHistory {
   /** Nothing fails any more: sessions of the dead end, the living settle. */
   #settle(): void {
     const { world } = this;
+    if (this.#living().length === 0)
+      for (const client of this.#clients.slice(0, 2)) this.#start(client);
     world.run(Infinity, world.nowMs + 30_000);
     const limitMs = world.nowMs + 90_000;
     let problem = this.#problem();
@@ -218,7 +222,7 @@ export class GroupHistory {
       assert(reader.positions.size === 0 || reader.commits > 0, 'a member cannot commit');
     }
     if (living.length > 0) world.run(eventsMin, Infinity);
-    world.count(living.length > 0 ? 'settled with members' : 'settled without members');
+    world.count(`settled with ${living.length > 0 ? 'members' : 'nobody left'}`);
   }
 
   #living(): SimulatedClient[] {

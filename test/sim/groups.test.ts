@@ -19,7 +19,7 @@ import { groupId, isNoticed, type Protocol, runSeeds, topic } from './group_hist
 
 const test = suite('histories of classic groups');
 const oneSeed = Number(process.argv[2] ?? 0);
-const seeds = oneSeed > 0 ? 1 : seedsAtLeast(300);
+const seeds = oneSeed > 0 ? 1 : seedsAtLeast(200);
 
 const protocol: Protocol = {
   newClient: (world, options) => new ClassicClient(world, options),
@@ -47,7 +47,7 @@ const protocol: Protocol = {
 
 test('keep their promises and settle', () => {
   const totals = runSeeds(oneSeed || 1, seeds, protocol);
-  if (oneSeed > 0 || seeds > 300) process.stdout.write(`${JSON.stringify(totals)}\n`);
+  if (oneSeed > 0 || seeds > 200) process.stdout.write(`${JSON.stringify(totals)}\n`);
   if (oneSeed > 0) return;
   for (const what of [
     'joins',

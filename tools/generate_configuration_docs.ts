@@ -17,6 +17,7 @@ const chapters: readonly (readonly [title: string, names: RegExp])[] = [
     'Topics and records',
     /^(num\.partitions|default|min|auto|delete|message|max\.de|compression|log\.mess)/,
   ],
+  ['Consumer groups', /^(group|offsets?)\./],
   ['Producers', /^producer/],
   ['Threads', /^(num\.|background)/],
 ];

@@ -7,6 +7,7 @@ import { resolve } from 'node:path';
 import type { LogConfig } from '../../engine/log/log_config.ts';
 import { crossCheck } from './cross_checks.ts';
 import { brokerKeys } from './key_table.ts';
+import { type GroupConfig, readGroups } from './group_config.ts';
 import { type ListenerSettings, readListeners } from './listeners.ts';
 import type { Settings } from './settings.ts';
 import { logDefaults } from './topic_config.ts';
@@ -52,6 +53,8 @@ export interface BrokerConfig extends ListenerSettings {
   readonly backgroundThreads: number;
   readonly numRecoveryThreadsPerDataDir: number;
 
+  readonly groups: GroupConfig;
+
   /** Settings of a topic that has none of its own; see `logConfigFor`. */
   readonly logDefaults: LogConfig;
   /** Known keys that were set in the file or on the command line, canonical text: what DescribeConfigs reports. */
@@ -87,6 +90,7 @@ export function buildBrokerConfig(settings: Settings, around: Surroundings): Bro
     ...readTopicDefaults(settings),
     ...readNetworkLimits(settings, around.memoryBytes),
     ...readUpkeep(settings),
+    groups: readGroups(settings),
     explicit: explicitTexts(settings),
   };
   readQuorum(settings, config.nodeId);

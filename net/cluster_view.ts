@@ -39,6 +39,14 @@ export const clusterOperations: number = operationBits([
   Operation.alterConfigs,
   Operation.idempotentWrite,
 ]);
+/** The same for a group. */
+export const groupOperations: number = operationBits([
+  Operation.read,
+  Operation.delete,
+  Operation.describe,
+  Operation.describeConfigs,
+  Operation.alterConfigs,
+]);
 
 function operationBits(operations: readonly number[]): number {
   return operations.reduce((bits, operation) => bits | (1 << operation), 0);

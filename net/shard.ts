@@ -9,6 +9,7 @@ import type { MessagePort } from 'node:worker_threads';
 import { native } from '../engine/native.ts';
 import type { Clock, Disk, PageCache, Random } from '../engine/ports.ts';
 import { ReadAhead } from '../engine/read_ahead.ts';
+import { GroupCoordinator } from '../engine/groups/group_coordinator.ts';
 import { ThreadCalls } from '../engine/thread/calls.ts';
 import type { MetadataChanges } from '../replication/metadata/changes.ts';
 import { MetadataImage } from '../replication/metadata/image.ts';
@@ -19,10 +20,13 @@ import { Fabric } from './fabric/fabric.ts';
 import type { FabricMemory } from './fabric/fabric_memory.ts';
 import { PartitionServer } from './fabric/partition_server.ts';
 import { Placements, type TopicPlacement } from './fabric/placements.ts';
+import { GroupCoordinators } from './groups/group_coordinators.ts';
+import { GroupRouter } from './groups/group_router.ts';
 import type { Logger } from './logger.ts';
 import { ProducerIds } from './producer_ids.ts';
 import { QuorumClient } from './quorum_client.ts';
 import type { QuorumPort } from './quorum_messages.ts';
+import { randomUuid } from './random_uuid.ts';
 import { type Place, Routes } from './routes.ts';
 import { makeRegistry } from './served_apis.ts';
 import type { ConnectionOrigin } from './server/connection.ts';
@@ -69,6 +73,7 @@ export class Shard {
   readonly #server: PartitionServer;
   readonly #fabric: Fabric;
   readonly #calls: ShardCalls;
+  readonly #groups: GroupCoordinators;
   readonly #purgatory: Purgatory<Place> = new Purgatory();
   readonly #produceTimeouts: Purgatory<never> = new Purgatory();
   readonly #connections: ConnectionHost;
@@ -122,6 +127,18 @@ export class Shard {
       readAhead: this.#readAhead,
       logger,
     });
+    this.#groups = new GroupCoordinators({
+      config: config.groups,
+      image,
+      partitions,
+      clock: ports.clock,
+      timers: new Purgatory(),
+      logger,
+      newUuid: () => randomUuid(ports.random),
+      makeMachine: (environment) => new GroupCoordinator(environment),
+      defer: setImmediate,
+    });
+    this.#groups.serve(this.#calls);
     this.#fabric = new Fabric({
       memory: fabric,
       server: this.#server,
@@ -172,11 +189,12 @@ export class Shard {
   /**
    * Answers what is running within `graceMs`, closes connections and, when the other shards have done so too, the logs,
    * which their requests may need until then; and tells main how it went. Fetches are
-   * answered with what there is; produce requests wait for their flush as ever, since "timed out" would make
+   * answered with what there is; members that wait in a rebalance are sent away; produce requests wait for their flush as ever, since "timed out" would make
    * producers send again what is about to be stored.
    */
   async stop(graceMs: number): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer);
+    this.#groups.stop();
     const drained = this.#connections.stop(graceMs);
     this.#purgatory.expireAll();
     await drained;
@@ -190,6 +208,7 @@ export class Shard {
   #makeServices(image: MetadataImage): ShardServices {
     const { data, ports, logger } = this.#options;
     const { config } = data;
+    const routes = new Routes(this.#partitions.table, this.#placements, image);
     return {
       nodeId: config.nodeId,
       clusterId: data.clusterId,
@@ -199,7 +218,7 @@ export class Shard {
       logger,
       config,
       clock: ports.clock,
-      routes: new Routes(this.#partitions.table, this.#placements, image),
+      routes,
       remote: this.#fabric.remote,
       calls: this.#calls,
       topicRules: this.#topicRules,
@@ -211,6 +230,7 @@ export class Shard {
       purgatory: this.#purgatory,
       produceTimeouts: this.#produceTimeouts,
       producerIds: new ProducerIds(this.#quorum),
+      groups: new GroupRouter(image, routes, this.#calls, this.#groups),
     };
   }
 
@@ -238,6 +258,7 @@ export class Shard {
       const topic = this.#image.topic(name);
       if (topic !== undefined) this.#topicRules.forget(topic.id);
     }
+    this.#groups.apply(changes);
   }
 
   #tick(): void {
@@ -248,6 +269,7 @@ export class Shard {
   #onHighWatermark(leader: PartitionLeader): void {
     this.#wake(leader);
     this.#server.moved(leader);
+    this.#groups.onHighWatermark(leader);
   }
 
   /** A partition of another shard has more to read. */

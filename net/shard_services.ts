@@ -3,6 +3,7 @@ import type { Clock } from '../engine/ports.ts';
 import type { ReadAhead } from '../engine/read_ahead.ts';
 import type { BrokerConfig } from './config/broker_config.ts';
 import type { RemotePartitions } from './fabric/remote_partitions.ts';
+import type { GroupRouter } from './groups/group_router.ts';
 import type { ProducerIds } from './producer_ids.ts';
 import type { Place, Routes } from './routes.ts';
 import type { FetchSessions } from './server/fetch_sessions.ts';
@@ -30,4 +31,6 @@ export interface ShardServices extends ShardContext {
   /** Produce requests that wait for their acknowledgements: nothing wakes them but these, or their deadline. */
   readonly produceTimeouts: Purgatory<never>;
   readonly producerIds: ProducerIds;
+  /** Coordinators of consumer groups, here and on other shards. */
+  readonly groups: GroupRouter;
 }

@@ -24,7 +24,7 @@ export class TopicRules {
     let rules = this.#byId.get(topicId);
     if (rules === undefined) {
       const name = this.#image.topicById(topicId)?.name ?? '';
-      rules = batchRulesOf(logConfigFor(this.#image.topicConfigs(name), this.#config));
+      rules = batchRulesOf(name, logConfigFor(this.#image.topicConfigs(name), this.#config));
       this.#byId.set(topicId, rules);
     }
     return rules;

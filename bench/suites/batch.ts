@@ -19,6 +19,7 @@ const rules: BatchRules = {
   nowMs,
   decompressedMaxBytes: 16 * 1024 * 1024,
   trustProducers: false,
+  isInternal: false,
 };
 
 export function openBatchSuite(): Suite {

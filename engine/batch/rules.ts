@@ -2,6 +2,8 @@
 import type { TimestampType } from './stamp.ts';
 
 export interface BatchRules {
+  /** A topic of the brokers' own, to which clients must not write. Checked before anything else, by whoever takes the request. */
+  isInternal: boolean;
   /** `max.message.bytes`: size of a whole batch as it is stored. */
   maxMessageBytes: number;
   timestampType: TimestampType;

@@ -1,16 +1,9 @@
 /** Settings of consumer groups and of the topic that holds their state; Kafka's names in camel case. Times in milliseconds. */
+import type { ConsumerAssignorName, GroupOptions } from '../../engine/groups/group_options.ts';
 import type { Settings } from './settings.ts';
 
-export interface GroupConfig {
-  readonly minSessionTimeoutMs: number;
-  readonly maxSessionTimeoutMs: number;
-  readonly initialRebalanceDelayMs: number;
-  /** Most members of a classic group. */
-  readonly maxSize: number;
-  /** Longest metadata of a committed offset, in UTF-16 units. */
-  readonly offsetMetadataMaxBytes: number;
-  readonly offsetsRetentionMs: number;
-  readonly offsetsRetentionCheckIntervalMs: number;
+/** What the machines of the groups are told, and what is only for those who run them. */
+export interface GroupConfig extends GroupOptions {
   /** How long a write may wait to be committed. */
   readonly offsetsCommitTimeoutMs: number;
   readonly offsetsLoadBufferBytes: number;
@@ -31,6 +24,11 @@ export function readGroups(settings: Settings): GroupConfig {
     offsetMetadataMaxBytes: settings.number('offset.metadata.max.bytes'),
     offsetsRetentionMs: settings.number('offsets.retention.minutes') * minuteMs,
     offsetsRetentionCheckIntervalMs: settings.number('offsets.retention.check.interval.ms'),
+    consumerSessionTimeoutMs: settings.number('group.consumer.session.timeout.ms'),
+    consumerHeartbeatIntervalMs: settings.number('group.consumer.heartbeat.interval.ms'),
+    consumerMaxSize: settings.number('group.consumer.max.size'),
+    // The table allows no other names.
+    consumerAssignors: settings.list('group.consumer.assignors') as ConsumerAssignorName[],
     offsetsCommitTimeoutMs: settings.number('offsets.commit.timeout.ms'),
     offsetsLoadBufferBytes: settings.number('offsets.load.buffer.size'),
     offsetsTopicPartitions: settings.number('offsets.topic.num.partitions'),

@@ -136,6 +136,10 @@ class ProduceRun implements Parkable {
 
   #appendBatch(place: Place, records: Uint8Array, run: PartitionRun, nowMs: number): void {
     const rules = isHere(place) ? place.batchRules : this.#services.topicRules.of(place.topicId);
+    if (rules.isInternal) {
+      this.#refuse(run, ErrorCode.INVALID_TOPIC_EXCEPTION, 'Only brokers write to this topic.');
+      return;
+    }
     rules.nowMs = nowMs;
     const invalid = validateProduceBatch(records, 0, records.length, rules, info);
     if (invalid !== ErrorCode.NONE) {

@@ -15,6 +15,7 @@ import type { AppendResult } from '../../engine/log/append_result.ts';
 import type { FlushGroup } from '../../engine/log/flush_group.ts';
 import type { LogConfig } from '../../engine/log/log_config.ts';
 import type { PartitionLog } from '../../engine/log/partition_log.ts';
+import { isInternalTopic } from '../metadata/topic_name.ts';
 
 /**
  * Who appended a batch. Once `append` has said NONE, each method is called exactly once (for what has happened already:
@@ -77,7 +78,7 @@ export class PartitionLeader {
     this.log = options.log;
     this.isrSize = options.isrSize;
     this.minInsyncReplicas = options.minInsyncReplicas;
-    this.batchRules = batchRulesOf(options.log.config);
+    this.batchRules = batchRulesOf(options.topic, options.log.config);
     this.#flushGroup = options.flushGroup;
     this.#onHighWatermark = options.onHighWatermark;
     // A lone replica's log is the committed log: all of it, or what is flushed of it. What a kill left unflushed is
@@ -120,7 +121,7 @@ export class PartitionLeader {
   /** Takes over changed topic settings. */
   updateConfig(config: LogConfig, minInsyncReplicas: number): void {
     this.log.updateConfig(config);
-    this.batchRules = batchRulesOf(config);
+    this.batchRules = batchRulesOf(this.topic, config);
     this.minInsyncReplicas = minInsyncReplicas;
   }
 
@@ -241,8 +242,9 @@ export class PartitionLeader {
 }
 
 /** What a topic with these settings demands of batches; the caller sets `nowMs` before each use. */
-export function batchRulesOf(config: LogConfig): BatchRules {
+export function batchRulesOf(topic: string, config: LogConfig): BatchRules {
   return {
+    isInternal: isInternalTopic(topic),
     maxMessageBytes: config.maxMessageBytes,
     timestampType: config.messageTimestampType,
     timestampBeforeMaxMs: limitOf(config.messageTimestampBeforeMaxMs),

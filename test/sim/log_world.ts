@@ -152,6 +152,7 @@ export class LogWorld {
         nowMs: this.wallMs,
         decompressedMaxBytes: this.config.decompressedMaxBytes,
         trustProducers: false,
+        isInternal: false,
       },
       info,
     );

@@ -91,6 +91,7 @@ export const easyRules: BatchRules = {
   nowMs: 1_700_000_000_000,
   decompressedMaxBytes: 16 * 1024 * 1024,
   trustProducers: false,
+  isInternal: false,
 };
 
 export function randomBytes(random: Random, length: number): Uint8Array {

@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { LogDirectory } from '../../../engine/log/log_directory.ts';
+import { GroupCoordinator } from '../../../engine/groups/group_coordinator.ts';
 import type { Clock } from '../../../engine/ports.ts';
 import { ReadAhead } from '../../../engine/read_ahead.ts';
 import { ThreadCalls } from '../../../engine/thread/calls.ts';
@@ -14,11 +15,14 @@ import { checkTopicConfigs } from '../../../net/config/topic_config.ts';
 import { topicSettings } from '../../../net/config/topic_settings.ts';
 import { Placements } from '../../../net/fabric/placements.ts';
 import { RemotePartitions } from '../../../net/fabric/remote_partitions.ts';
+import { GroupCoordinators } from '../../../net/groups/group_coordinators.ts';
+import { GroupRouter } from '../../../net/groups/group_router.ts';
 import { LevelLogger, type Logger } from '../../../net/logger.ts';
 import { ProducerIds } from '../../../net/producer_ids.ts';
 import { QuorumClient } from '../../../net/quorum_client.ts';
 import type { QuorumHost } from '../../../net/quorum_host.ts';
 import type { QuorumPort } from '../../../net/quorum_messages.ts';
+import { randomUuid } from '../../../net/random_uuid.ts';
 import { Routes } from '../../../net/routes.ts';
 import { makeRegistry } from '../../../net/served_apis.ts';
 import { FetchSessions } from '../../../net/server/fetch_sessions.ts';
@@ -26,6 +30,7 @@ import { MemoryBudget } from '../../../net/server/memory_budget.ts';
 import { Purgatory, type PurgatoryClock } from '../../../net/server/purgatory.ts';
 import type { Registry } from '../../../net/server/registry.ts';
 import type { RequestMemory } from '../../../net/server/request_frame.ts';
+import type { ShardCalls } from '../../../net/shard_calls.ts';
 import type { DeletedPartition, LogDirCheckpoint } from '../../../net/shard_messages.ts';
 import { ShardPartitions } from '../../../net/shard_partitions.ts';
 import type { ShardServices } from '../../../net/shard_services.ts';
@@ -107,6 +112,7 @@ export class ShardWorld {
   memory!: RequestMemory;
   image!: MetadataImage;
   partitions!: ShardPartitions;
+  groups!: GroupCoordinators;
   services!: ShardServices;
   registry!: Registry;
   readonly #logDirs: readonly string[];
@@ -186,7 +192,10 @@ export class ShardWorld {
         partitions: new Map(directory.partitions),
       })),
       defer: (run) => this.#deferred.push(run),
-      onHighWatermark: (leader) => this.#woken.push(leader),
+      onHighWatermark: (leader) => {
+        this.#woken.push(leader);
+        this.groups.onHighWatermark(leader);
+      },
       onDeleted: (deleted) => this.deleted.push(deleted),
       onDirFailed: (path) => {
         this.failedDirs.push(path);
@@ -198,9 +207,26 @@ export class ShardWorld {
       port,
       nodeId: 1,
       image,
-      onChanges: (changes) => this.partitions.apply(changes),
+      onChanges: (changes) => {
+        this.partitions.apply(changes);
+        this.groups.apply(changes);
+      },
       onFailed: (error) => assert.fail(error as Error),
     });
+    const calls: ShardCalls = new ThreadCalls(0, []);
+    this.groups = new GroupCoordinators({
+      config: config.groups,
+      image,
+      partitions: this.partitions.table,
+      clock,
+      timers: new Purgatory(clock),
+      logger,
+      newUuid: () => randomUuid(random),
+      makeMachine: (environment) => new GroupCoordinator(environment),
+      defer: (run) => this.#deferred.push(run),
+    });
+    this.groups.serve(calls);
+    const routes = new Routes(this.partitions.table, placements, image);
     let sessionId = 0;
     this.services = {
       nodeId: 1,
@@ -211,9 +237,9 @@ export class ShardWorld {
       logger,
       config,
       clock,
-      routes: new Routes(this.partitions.table, placements, image),
+      routes,
       remote: new RemotePartitions([]),
-      calls: new ThreadCalls(0, []),
+      calls,
       topicRules: new TopicRules(image, config),
       readAhead: this.readAhead,
       fetchSessions: new FetchSessions(config.maxIncrementalFetchSessionCacheSlots, () => {
@@ -223,6 +249,7 @@ export class ShardWorld {
       purgatory: new Purgatory(clock),
       produceTimeouts: new Purgatory(clock),
       producerIds: new ProducerIds(quorum),
+      groups: new GroupRouter(image, routes, calls, this.groups),
     };
     this.registry = makeRegistry(this.services);
     await this.host.attach(hostPort);

@@ -1,0 +1,98 @@
+/**
+ * The records of `__consumer_offsets` between their bytes and the objects of the group machines: Kafka's formats, all
+ * versions readable, and written in those that Kafka 4 writes.
+ *
+ * Thread: any; a call runs to its end.
+ */
+import type { GroupRecord } from '../../engine/groups/group_records.ts';
+import { codecFor, versionsOf } from '../protocol/codec.ts';
+import { zeroUuid } from '../protocol/interning.ts';
+import type { MessageName } from '../protocol/messages.gen.ts';
+import { ProtocolError, Reader } from '../protocol/reader.ts';
+import { encodeCoordinatorKey, encodeVersioned } from '../protocol/record_codec.ts';
+
+type RecordType = GroupRecord['type'];
+
+/** By the number in front of a key; the two of an offset commit have the same fields. */
+const typesByKey: Readonly<Record<number, RecordType>> = {
+  0: 'OffsetCommit',
+  1: 'OffsetCommit',
+  2: 'GroupMetadata',
+  3: 'ConsumerGroupMetadata',
+  4: 'ConsumerGroupPartitionMetadata',
+  5: 'ConsumerGroupMemberMetadata',
+  6: 'ConsumerGroupTargetAssignmentMetadata',
+  7: 'ConsumerGroupTargetAssignmentMember',
+  8: 'ConsumerGroupCurrentMemberAssignment',
+};
+
+const groupMetadataVersion = 3;
+const consumerGroupVersion = 0;
+/** Without a tag section, for those who have no topic id. */
+const offsetCommitVersion = 3;
+const offsetCommitVersionWithTopicId = 4;
+/** The only one with a time of expiry. */
+const offsetCommitVersionWithExpiry = 1;
+
+const noExpiry = -1n;
+
+export interface EncodedRecord {
+  readonly key: Uint8Array;
+  /** null: a tombstone. */
+  readonly value: Uint8Array | null;
+}
+
+export function encodeGroupRecord(record: GroupRecord): EncodedRecord {
+  const { type } = record;
+  // The fields of a record's key and value are those of the schemas that its type names.
+  const key = encodeCoordinatorKey(`${type}Key`, record.key as never);
+  if (record.value === null) return { key, value: null };
+  return { key, value: encodeVersioned(`${type}Value`, versionOf(record), record.value as never) };
+}
+
+function versionOf(record: GroupRecord): number {
+  if (record.type === 'GroupMetadata') return groupMetadataVersion;
+  if (record.type !== 'OffsetCommit') return consumerGroupVersion;
+  if (record.value?.expireTimestamp !== noExpiry) return offsetCommitVersionWithExpiry;
+  return record.value.topicId === zeroUuid ? offsetCommitVersion : offsetCommitVersionWithTopicId;
+}
+
+const reader = new Reader(new Uint8Array(0));
+
+/**
+ * The record whose key and value lie in `bytes` (length -1: null). Null for what is no record of a consumer group: other
+ * kinds of groups, and kinds that are not known, which Kafka skips as well when it loads.
+ *
+ * @throws ProtocolError when a key or value of a known kind is malformed or of a newer version
+ */
+export function decodeGroupRecord(
+  bytes: Uint8Array,
+  keyAt: number,
+  keyLength: number,
+  valueAt: number,
+  valueLength: number,
+): GroupRecord | null {
+  if (keyLength < 2) return null;
+  reader.reset(bytes, keyAt, keyAt + keyLength);
+  const type = typesByKey[int16('type of a key')];
+  if (type === undefined) return null;
+  const key = decodeRest(`${type}Key`, 0);
+  if (valueLength === -1) return { type, key, value: null } as GroupRecord;
+  reader.reset(bytes, valueAt, valueAt + valueLength);
+  const name: MessageName = `${type}Value`;
+  const version = int16(name);
+  const { min, max } = versionsOf(name);
+  if (version < min || version > max)
+    throw new ProtocolError(`${name}: version ${version}, and only ${min} to ${max} are known`);
+  return { type, key, value: decodeRest(name, version) } as GroupRecord;
+}
+
+function int16(field: string): number {
+  return reader.view.getInt16(reader.take(2, field));
+}
+
+function decodeRest(name: MessageName, version: number): unknown {
+  const value = codecFor(name, version).decode(reader);
+  if (reader.remaining !== 0) reader.fail('end', `${reader.remaining} bytes are left over`);
+  return value;
+}

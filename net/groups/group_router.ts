@@ -1,0 +1,72 @@
+/**
+ * From a request about a group to the shard that coordinates it, and back.
+ *
+ * Thread: the connection's shard.
+ */
+import { ErrorCode } from '../../engine/error_code.gen.ts';
+import type {
+  Client,
+  GroupApi,
+  GroupCalls,
+  GroupReply,
+  GroupRequest,
+  ListGroupsReply,
+  ListGroupsRequest,
+} from '../../engine/groups/group_api.ts';
+import { refusal } from '../../engine/groups/refusals.ts';
+import type { MetadataImage } from '../../replication/metadata/image.ts';
+import { isHere, type Routes } from '../routes.ts';
+import type { RequestContext } from '../server/request_context.ts';
+import type { ShardCalls } from '../shard_calls.ts';
+import { type GroupCoordinators, mergeLists } from './group_coordinators.ts';
+import { offsetsTopicName, partitionOfGroup } from './offsets_topic.ts';
+
+/** APIs that name one group. */
+export type SingleGroupApi = Exclude<GroupApi, 'ListGroups'>;
+
+export class GroupRouter {
+  readonly #image: MetadataImage;
+  readonly #routes: Routes;
+  readonly #calls: ShardCalls;
+  readonly #here: GroupCoordinators;
+
+  constructor(image: MetadataImage, routes: Routes, calls: ShardCalls, here: GroupCoordinators) {
+    this.#image = image;
+    this.#routes = routes;
+    this.#calls = calls;
+    this.#here = here;
+  }
+
+  /** Asks the group's coordinator. The answer may take as long as a rebalance; errors are codes in it. */
+  async ask<Api extends SingleGroupApi>(
+    ctx: RequestContext,
+    api: Api,
+    body: GroupCalls[Api]['request'],
+  ): Promise<GroupCalls[Api]['reply']> {
+    const request = { api, body } as GroupRequest;
+    const reply = await this.#route(body.groupId, clientOf(ctx), request);
+    return reply.body;
+  }
+
+  /** All groups of this broker. */
+  async list(request: ListGroupsRequest): Promise<ListGroupsReply> {
+    return mergeLists(await this.#calls.callAll('group.list', request));
+  }
+
+  #route(groupId: string, client: Client, request: GroupRequest): Promise<GroupReply> {
+    const topic = this.#image.topic(offsetsTopicName);
+    if (topic === undefined) return Promise.resolve(refusal(request, ErrorCode.NOT_COORDINATOR));
+    const partition = partitionOfGroup(groupId, topic.partitions.length);
+    const place = this.#routes.byName(offsetsTopicName, partition);
+    if (typeof place === 'number')
+      return Promise.resolve(refusal(request, ErrorCode.NOT_COORDINATOR));
+    if (isHere(place)) return this.#here.request(partition, client, request);
+    return this.#calls.call(place.shard, 'group.request', { partition, client, request });
+  }
+}
+
+function clientOf(ctx: RequestContext): Client {
+  // An IPv4 client on an IPv6 socket is still an IPv4 client to its operator.
+  const address = ctx.connection.remoteAddress.replace(/^::ffff:/, '');
+  return { clientId: ctx.clientId ?? '', clientHost: `/${address}` };
+}

@@ -1,0 +1,235 @@
+/**
+ * Drives the coordinator machine of one partition of `__consumer_offsets`: its records go into the partition's log, its
+ * answers out when the machine lets them, its deadlines to a timer.
+ *
+ * Thread: the shard of the partition. Concurrency: none, every call runs to its end. Durability: an append counts as
+ * committed when it is below the high watermark, which with `log.durability=fsync` covers flushed bytes only; the
+ * machine answers nothing earlier. A commit that takes longer than `offsets.commit.timeout.ms` is answered with
+ * COORDINATOR_NOT_AVAILABLE although it may still count.
+ */
+import { encodeBatch } from '../../engine/batch/encode.ts';
+import { type BatchInfo, newBatchInfo } from '../../engine/batch/rules.ts';
+import { ErrorCode } from '../../engine/error_code.gen.ts';
+import type {
+  CoordinatorEffect,
+  CoordinatorEvent,
+  Instant,
+} from '../../engine/groups/coordinator_events.ts';
+import type { Client, GroupReply, GroupRequest } from '../../engine/groups/group_api.ts';
+import type { CoordinatorMachine } from '../../engine/groups/group_coordinator.ts';
+import type { GroupRecord } from '../../engine/groups/group_records.ts';
+import { refusal } from '../../engine/groups/refusals.ts';
+import { type AppendResult, newAppendResult } from '../../engine/log/append_result.ts';
+import type { Clock } from '../../engine/ports.ts';
+import type { AppendWaiter, PartitionLeader } from '../../replication/partition/leader.ts';
+import type { Parkable, Parked, Purgatory } from '../server/purgatory.ts';
+import type { ShardLogger } from '../shard_context.ts';
+import { encodeGroupRecord } from './group_records.ts';
+
+export interface PartitionCoordinatorOptions {
+  readonly leader: PartitionLeader;
+  readonly machine: CoordinatorMachine;
+  readonly clock: Clock;
+  /** Deadlines of coordinators and of commits that wait. */
+  readonly timers: Purgatory<never>;
+  readonly logger: ShardLogger;
+  /** `offsets.commit.timeout.ms`. */
+  readonly commitTimeoutMs: number;
+}
+
+/** Reused for every append of the thread. */
+const info: BatchInfo = newBatchInfo();
+const result: AppendResult = newAppendResult();
+
+export class PartitionCoordinator implements Parkable {
+  readonly leader: PartitionLeader;
+  readonly #options: PartitionCoordinatorOptions;
+  readonly #machine: CoordinatorMachine;
+  /** Who waits for the answer to each token. */
+  readonly #waiting = new Map<number, (reply: GroupReply) => void>();
+  #nextToken = 1;
+  /** On their way into the log. One that has been given up is not here, and what the log says of it does not matter. */
+  readonly #appends = new Set<CoordinatorAppend>();
+  #timer: Parked<never> | null = null;
+  #isLoaded: boolean = false;
+  /** Topics that were deleted while it loaded. */
+  readonly #deletedMeanwhile = new Set<string>();
+  #isResigned: boolean = false;
+
+  constructor(options: PartitionCoordinatorOptions) {
+    this.#options = options;
+    this.leader = options.leader;
+    this.#machine = options.machine;
+  }
+
+  get isLoaded(): boolean {
+    return this.#isLoaded;
+  }
+
+  get isResigned(): boolean {
+    return this.#isResigned;
+  }
+
+  /** While loading: the next records of the log. */
+  load(records: readonly GroupRecord[]): void {
+    this.#step({ type: 'load', records });
+  }
+
+  /** Everything has been loaded: requests are served from now on. */
+  loaded(): void {
+    this.#isLoaded = true;
+    this.#step({ type: 'loaded' });
+    if (this.#deletedMeanwhile.size > 0) this.topicsChanged([], [...this.#deletedMeanwhile]);
+    this.#deletedMeanwhile.clear();
+  }
+
+  /** The answer comes when the machine gives it: for a member that joins, perhaps minutes later. Never rejects. */
+  request(client: Client, request: GroupRequest): Promise<GroupReply> {
+    if (this.leader.refusal !== ErrorCode.NONE) this.resign();
+    if (this.#isResigned) return Promise.resolve(refusal(request, ErrorCode.NOT_COORDINATOR));
+    const token = this.#nextToken;
+    this.#nextToken += 1;
+    const { promise, resolve } = Promise.withResolvers<GroupReply>();
+    this.#waiting.set(token, resolve);
+    this.#step({ type: 'request', token, client, request });
+    if (request.api === 'OffsetCommit' && this.#waiting.has(token)) this.#limit(token, request);
+    return promise;
+  }
+
+  topicsChanged(changed: readonly string[], deleted: readonly string[]): void {
+    if (this.#isLoaded) this.#step({ type: 'topics_changed', changed, deleted });
+    else for (const name of deleted) this.#deletedMeanwhile.add(name);
+  }
+
+  /** The partition is led here no more, or the broker stops: whoever waits is sent to look for the coordinator again. */
+  resign(): void {
+    if (this.#isResigned) return;
+    this.#step({ type: 'resigned' });
+    this.#isResigned = true;
+    if (this.#timer !== null) this.#options.timers.cancel(this.#timer);
+    this.#timer = null;
+  }
+
+  /** For the timers. */
+  tryComplete(): boolean {
+    return false;
+  }
+
+  /** For the timers: the machine's deadline has come. */
+  expire(): void {
+    this.#timer = null;
+    this.#run(this.#machine.tick(this.#now()));
+  }
+
+  /** The log has stored an append for good, or has not. For the append. */
+  onCommitted(append: CoordinatorAppend, error: ErrorCode): void {
+    if (!this.#appends.delete(append)) return;
+    const { appendId } = append;
+    if (error === ErrorCode.NONE) this.#step({ type: 'committed', appendId });
+    else this.#appendFailed(appendId, error);
+  }
+
+  #step(event: CoordinatorEvent): void {
+    if (!this.#isResigned) this.#run(this.#machine.step(event, this.#now()));
+  }
+
+  #run(effects: readonly CoordinatorEffect[]): void {
+    let failedId = 0;
+    let failure: ErrorCode = ErrorCode.NONE;
+    for (const effect of effects) {
+      if (effect.type === 'append') {
+        if (failure !== ErrorCode.NONE) continue;
+        failure = this.#append(effect.appendId, effect.records);
+        failedId = effect.appendId;
+      } else if (effect.type === 'reply') {
+        const answer = this.#waiting.get(effect.token);
+        this.#waiting.delete(effect.token);
+        answer?.(effect.reply);
+      } else this.#log(effect);
+    }
+    if (failure !== ErrorCode.NONE) this.#appendFailed(failedId, failure);
+    else this.#setTimer(this.#machine.nextDeadlineMs);
+  }
+
+  #append(appendId: number, records: readonly GroupRecord[]): ErrorCode {
+    const { clock } = this.#options;
+    const nowMs = clock.wallMs();
+    const timestamp = BigInt(nowMs);
+    const batch = encodeBatch({
+      records: records.map((record) => ({ ...encodeGroupRecord(record), timestamp })),
+    });
+    if (batch.length > this.leader.batchRules.maxMessageBytes) return ErrorCode.MESSAGE_TOO_LARGE;
+    info.recordCount = records.length;
+    info.lastOffsetDelta = records.length - 1;
+    info.baseTimestamp = timestamp;
+    info.maxTimestamp = timestamp;
+    info.offsetOfMaxTimestamp = 0;
+    const append = new CoordinatorAppend(this, appendId);
+    this.#appends.add(append);
+    return this.leader.append(batch, 0, batch.length, info, true, nowMs, append, result);
+  }
+
+  #appendFailed(appendId: number, error: ErrorCode): void {
+    for (const append of this.#appends) if (append.appendId >= appendId) this.#appends.delete(append);
+    this.#step({ type: 'append_failed', appendId, error });
+  }
+
+  #log({ level, message }: CoordinatorEffect & { type: 'log' }): void {
+    const { logger } = this.#options;
+    const { topic, partition } = this.leader;
+    logger[level]({ partition: `${topic}-${partition}` }, message);
+  }
+
+  /** A client is not to wait for ever for a disk that stands still; later it may ask again. */
+  #limit(token: number, request: GroupRequest): void {
+    const { timers, commitTimeoutMs } = this.#options;
+    const answer = this.#waiting.get(token)!;
+    const limit: Parkable = {
+      tryComplete: () => false,
+      expire: () => {
+        this.#waiting.delete(token);
+        answer(refusal(request, ErrorCode.COORDINATOR_NOT_AVAILABLE));
+      },
+    };
+    const parked = timers.park(limit, [], commitTimeoutMs);
+    this.#waiting.set(token, (reply) => {
+      timers.cancel(parked);
+      answer(reply);
+    });
+  }
+
+  #setTimer(deadlineMs: number): void {
+    const { timers } = this.#options;
+    if (this.#timer !== null) {
+      // One that stands earlier than needed fires for nothing once: cheaper than moving it with every heartbeat.
+      if (this.#timer.deadlineMs <= deadlineMs) return;
+      timers.cancel(this.#timer);
+      this.#timer = null;
+    }
+    if (deadlineMs === Number.POSITIVE_INFINITY) return;
+    this.#timer = timers.park(this, [], deadlineMs - timers.nowMs());
+  }
+
+  #now(): Instant {
+    return { monotonicMs: this.#options.timers.nowMs(), wallMs: this.#options.clock.wallMs() };
+  }
+}
+
+/** One batch of a coordinator on its way into the log. */
+class CoordinatorAppend implements AppendWaiter {
+  endOffset = 0;
+  readonly appendId: number;
+  readonly #coordinator: PartitionCoordinator;
+
+  constructor(coordinator: PartitionCoordinator, appendId: number) {
+    this.#coordinator = coordinator;
+    this.appendId = appendId;
+  }
+
+  /** Its memory is nobody else's: there is nothing to give back. */
+  onWritten(_error: ErrorCode): void {}
+
+  onCommitted(error: ErrorCode): void {
+    this.#coordinator.onCommitted(this, error);
+  }
+}

@@ -6,7 +6,6 @@
  */
 import type { GroupRecord } from '../../engine/groups/group_records.ts';
 import { codecFor, versionsOf } from '../protocol/codec.ts';
-import { zeroUuid } from '../protocol/interning.ts';
 import type { MessageName } from '../protocol/messages.gen.ts';
 import { ProtocolError, Reader } from '../protocol/reader.ts';
 import { encodeCoordinatorKey, encodeVersioned } from '../protocol/record_codec.ts';
@@ -28,9 +27,7 @@ const typesByKey: Readonly<Record<number, RecordType>> = {
 
 const groupMetadataVersion = 3;
 const consumerGroupVersion = 0;
-/** Without a tag section, for those who have no topic id. */
-const offsetCommitVersion = 3;
-const offsetCommitVersionWithTopicId = 4;
+const offsetCommitVersion = 4;
 /** The only one with a time of expiry. */
 const offsetCommitVersionWithExpiry = 1;
 
@@ -53,8 +50,8 @@ export function encodeGroupRecord(record: GroupRecord): EncodedRecord {
 function versionOf(record: GroupRecord): number {
   if (record.type === 'GroupMetadata') return groupMetadataVersion;
   if (record.type !== 'OffsetCommit') return consumerGroupVersion;
-  if (record.value?.expireTimestamp !== noExpiry) return offsetCommitVersionWithExpiry;
-  return record.value.topicId === zeroUuid ? offsetCommitVersion : offsetCommitVersionWithTopicId;
+  const hasExpiry = record.value?.expireTimestamp !== noExpiry;
+  return hasExpiry ? offsetCommitVersionWithExpiry : offsetCommitVersion;
 }
 
 const reader = new Reader(new Uint8Array(0));

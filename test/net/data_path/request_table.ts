@@ -12,8 +12,12 @@ const topics = ['full', 'empty', 'failed'] as const;
 
 /** One topic with records, one without, one whose partition 0 has failed. */
 export async function mixedWorld(): Promise<ShardWorld> {
-  const world = await ShardWorld.start({ topics: topics.map((name) => [name, 2] as const) });
+  const world = await ShardWorld.start({
+    topics: topics.map((name) => [name, 2] as const),
+    settings: ['offsets.topic.num.partitions=2', 'group.initial.rebalance.delay.ms=0'],
+  });
   const client = new WorldConnection(world);
+  await client.callLater('FindCoordinator', 4, { coordinatorKeys: ['group'] });
   const records = batchOf(['a', 'b'], { producerId: 1, producerEpoch: 0, baseSequence: 0 });
   client.send('Produce', 9, produce(world, 9, -1, [{ topic: 'full', records }]));
   world.settle();
@@ -33,6 +37,16 @@ type RequestsOf<N extends ApiName> = (
   world: ShardWorld,
   version: number,
 ) => MessageInputs[`${N}Request`][];
+
+/** A group that nobody else uses, one that nobody has, and an odd one. */
+const groupIds = ['group', 'nobody', '', 'x'.repeat(300)];
+
+/** Members that there are not, static ones where the version knows them. */
+function members(version: number, staticSince: number) {
+  const dynamic = groupIds.map((groupId) => ({ groupId, memberId: 'm', generationId: 1 }));
+  if (version < staticSince) return dynamic;
+  return [...dynamic, { groupId: 'group', memberId: 'm', generationId: 1, groupInstanceId: 'i' }];
+}
 
 /** Rich requests and wrong ones. */
 export const requestsOf: { [N in ApiName]?: RequestsOf<N> } = {
@@ -192,4 +206,95 @@ export const requestsOf: { [N in ApiName]?: RequestsOf<N> } = {
         ]
       : [{}];
   },
+  FindCoordinator: (_world, version) => {
+    const keyTypes = version >= 1 ? [0, 1, 2, 7] : [0];
+    return keyTypes.flatMap((keyType): MessageInputs['FindCoordinatorRequest'][] => {
+      const type = version >= 1 ? { keyType } : {};
+      if (version >= 4) return [{ ...type, coordinatorKeys: groupIds }];
+      return groupIds.map((key) => ({ ...type, key }));
+    });
+  },
+  JoinGroup: (_world, version) => {
+    const protocols = [{ name: 'range', metadata: new Uint8Array([0, 1]) }];
+    return groupIds.flatMap((groupId, at) =>
+      ['', 'm'].flatMap((memberId) =>
+        [6_000, 1].map((sessionTimeoutMs) => ({
+          groupId: groupId === '' ? '' : `${groupId}-${version}-${at}-${memberId}`,
+          sessionTimeoutMs,
+          ...(version >= 1 ? { rebalanceTimeoutMs: 10_000 } : {}),
+          memberId,
+          ...(version >= 5 ? { groupInstanceId: `i${memberId}` } : {}),
+          protocolType: 'consumer',
+          protocols,
+        })),
+      ),
+    );
+  },
+  SyncGroup: (_world, version) =>
+    members(version, 3).flatMap((member) =>
+      [null, 'consumer'].map((protocol) => ({
+        ...member,
+        ...(version >= 5 ? { protocolType: protocol, protocolName: protocol } : {}),
+        assignments: [{ memberId: 'm', assignment: new Uint8Array(3) }],
+      })),
+    ),
+  Heartbeat: (_world, version) => members(version, 3),
+  LeaveGroup: (_world, version) =>
+    members(version, 3).map(({ groupId, ...member }) => {
+      if (version < 3) return { groupId, memberId: member.memberId };
+      const { generationId: _, ...one } = member;
+      return { groupId, members: [one, { memberId: '', groupInstanceId: 'gone' }] };
+    }),
+  OffsetCommit: (world, version) => {
+    const partitions = [0, 9, -1].map((partitionIndex) => ({
+      partitionIndex,
+      committedOffset: 5n,
+      ...(version >= 6 ? { committedLeaderEpoch: 0 } : {}),
+      committedMetadata: partitionIndex === 0 ? null : 'text',
+    }));
+    const wanted = names(world, version >= 10).map(({ name, id }) => ({
+      ...(version >= 10 ? { topicId: id } : { name }),
+      partitions,
+    }));
+    return groupIds.flatMap((groupId) => [
+      { groupId, topics: wanted },
+      { groupId, generationIdOrMemberEpoch: 1, memberId: 'm', topics: wanted },
+      { groupId, topics: [] },
+    ]);
+  },
+  OffsetFetch: (world, version) => {
+    const wanted = names(world, version >= 10).map(({ name, id }) => ({
+      ...(version >= 10 ? { topicId: id } : { name }),
+      partitionIndexes: [0, 1, 9, -1],
+    }));
+    if (version < 8)
+      return groupIds.flatMap((groupId) => [
+        { groupId, topics: wanted as { name: string; partitionIndexes: number[] }[] },
+        { groupId, topics: version >= 2 ? null : [] },
+      ]);
+    const groups = groupIds.flatMap((groupId) => [
+      { groupId, topics: wanted },
+      { groupId, topics: null },
+    ]);
+    return [{ groups }, { groups: [] }];
+  },
+  DescribeGroups: (_world, version) =>
+    [false, true].map((asked) => ({
+      groups: groupIds,
+      ...(version >= 3 ? { includeAuthorizedOperations: asked } : {}),
+    })),
+  ListGroups: (_world, version) => [
+    {},
+    ...(version >= 4 ? [{ statesFilter: ['Stable', 'Empty', 'odd'] }] : []),
+    ...(version >= 5 ? [{ typesFilter: ['classic', 'odd'] }] : []),
+  ],
+  DeleteGroups: () => [{ groupsNames: groupIds }, { groupsNames: [] }],
+  OffsetDelete: (world) =>
+    groupIds.map((groupId) => ({
+      groupId,
+      topics: names(world, false).map(({ name }) => ({
+        name,
+        partitions: [{ partitionIndex: 0 }, { partitionIndex: 9 }],
+      })),
+    })),
 };

@@ -13,7 +13,7 @@ import type {
   ListGroupsReply,
   ListGroupsRequest,
 } from '../../engine/groups/group_api.ts';
-import type { CoordinatorEnvironment, CoordinatorMachine } from '../../engine/groups/group_coordinator.ts';
+import type { CoordinatorEnvironment } from '../../engine/groups/coordinator_runtime.ts';
 import { refusal } from '../../engine/groups/refusals.ts';
 import type { Clock } from '../../engine/ports.ts';
 import type { MetadataChanges } from '../../replication/metadata/changes.ts';
@@ -26,7 +26,7 @@ import type { ShardCalls } from '../shard_calls.ts';
 import type { ShardLogger } from '../shard_context.ts';
 import { CoordinatorLoader } from './coordinator_loader.ts';
 import { offsetsTopicName } from './offsets_topic.ts';
-import { PartitionCoordinator } from './partition_coordinator.ts';
+import { type CoordinatorMachine, PartitionCoordinator } from './partition_coordinator.ts';
 
 /** A request to the coordinator of a partition, as it crosses threads. Answered once its records are committed. */
 export interface GroupRequestCall {

@@ -16,7 +16,6 @@ import type {
   Instant,
 } from '../../engine/groups/coordinator_events.ts';
 import type { Client, GroupReply, GroupRequest } from '../../engine/groups/group_api.ts';
-import type { CoordinatorMachine } from '../../engine/groups/group_coordinator.ts';
 import type { GroupRecord } from '../../engine/groups/group_records.ts';
 import { refusal } from '../../engine/groups/refusals.ts';
 import { type AppendResult, newAppendResult } from '../../engine/log/append_result.ts';
@@ -25,6 +24,13 @@ import type { AppendWaiter, PartitionLeader } from '../../replication/partition/
 import type { Parkable, Parked, Purgatory } from '../server/purgatory.ts';
 import type { ShardLogger } from '../shard_context.ts';
 import { encodeGroupRecord } from './group_records.ts';
+
+/** `GroupCoordinator`, which tells how it is to be driven. */
+export interface CoordinatorMachine {
+  readonly nextDeadlineMs: number;
+  step(event: CoordinatorEvent, now: Instant): CoordinatorEffect[];
+  tick(now: Instant): CoordinatorEffect[];
+}
 
 export interface PartitionCoordinatorOptions {
   readonly leader: PartitionLeader;
@@ -52,8 +58,6 @@ export class PartitionCoordinator implements Parkable {
   readonly #appends = new Set<CoordinatorAppend>();
   #timer: Parked<never> | null = null;
   #isLoaded: boolean = false;
-  /** Topics that were deleted while it loaded. */
-  readonly #deletedMeanwhile = new Set<string>();
   #isResigned: boolean = false;
 
   constructor(options: PartitionCoordinatorOptions) {
@@ -79,8 +83,6 @@ export class PartitionCoordinator implements Parkable {
   loaded(): void {
     this.#isLoaded = true;
     this.#step({ type: 'loaded' });
-    if (this.#deletedMeanwhile.size > 0) this.topicsChanged([], [...this.#deletedMeanwhile]);
-    this.#deletedMeanwhile.clear();
   }
 
   /** The answer comes when the machine gives it: for a member that joins, perhaps minutes later. Never rejects. */
@@ -97,8 +99,7 @@ export class PartitionCoordinator implements Parkable {
   }
 
   topicsChanged(changed: readonly string[], deleted: readonly string[]): void {
-    if (this.#isLoaded) this.#step({ type: 'topics_changed', changed, deleted });
-    else for (const name of deleted) this.#deletedMeanwhile.add(name);
+    this.#step({ type: 'topics_changed', changed, deleted });
   }
 
   /** The partition is led here no more, or the broker stops: whoever waits is sent to look for the coordinator again. */

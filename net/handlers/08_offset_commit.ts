@@ -42,7 +42,9 @@ async function answer(
       partitions: unknown.map(({ partitionIndex }) => ({ partitionIndex, errorCode: error })),
     }));
   if (wanted.length === 0) return { topics: refused };
-  const reply = await services.groups.ask(ctx, 'OffsetCommit', { ...request, topics: wanted });
+  const { apiVersion } = ctx;
+  const body = { ...request, apiVersion, topics: wanted };
+  const reply = await services.groups.ask(ctx, 'OffsetCommit', body);
   return { topics: mergeTopics(reply.topics, refused) };
 }
 

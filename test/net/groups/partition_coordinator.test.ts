@@ -19,6 +19,7 @@ const heartbeat: GroupRequest = {
 const commit: GroupRequest = {
   api: 'OffsetCommit',
   body: {
+    apiVersion: 8,
     groupId: 'g',
     generationIdOrMemberEpoch: -1,
     memberId: '',
@@ -196,26 +197,6 @@ test('a directory that fails ends the coordinator', async () => {
   const reply = await valueOf(coordinator.request(client, heartbeat));
   assert.deepEqual(reply, { api: 'Heartbeat', body: { errorCode: ErrorCode.NOT_COORDINATOR } });
   assert.deepEqual(events(), ['resigned']);
-});
-
-test('topics deleted while it loads are told afterwards', async () => {
-  const world = await ShardWorld.start({ topics: [['offsets', 1]] });
-  const machine = new ScriptedMachine();
-  const coordinator = new PartitionCoordinator({
-    leader: world.leader('offsets'),
-    machine,
-    clock: world.clock,
-    timers: new Purgatory(world.clock),
-    logger: world.logger,
-    commitTimeoutMs: 5_000,
-  });
-  coordinator.topicsChanged(['new'], ['old']);
-  assert.deepEqual(machine.events, []);
-  coordinator.loaded();
-  assert.deepEqual(machine.events, [
-    { type: 'loaded' },
-    { type: 'topics_changed', changed: [], deleted: ['old'] },
-  ]);
 });
 
 test.run();

@@ -4,7 +4,7 @@ import type {
   CoordinatorEvent,
   Instant,
 } from '../../../engine/groups/coordinator_events.ts';
-import type { CoordinatorMachine } from '../../../engine/groups/group_coordinator.ts';
+import type { CoordinatorMachine } from '../../../net/groups/partition_coordinator.ts';
 
 export class ScriptedMachine implements CoordinatorMachine {
   nextDeadlineMs: number = Number.POSITIVE_INFINITY;

@@ -19,9 +19,9 @@ import type { Logger } from './logger.ts';
 import {
   type MetadataQuorumParts,
   openMetadataQuorum,
+  randomUuid,
   supportedFeatures,
 } from './metadata_quorum.ts';
-import { randomUuid } from './random_uuid.ts';
 import type { FromShard, ShardThreadData, ToShard } from './shard_messages.ts';
 
 /** What tests replace: the disk of main and the worker entry (with the disk of the shards). */

@@ -11,7 +11,6 @@ import type { BrokerConfig } from './config/broker_config.ts';
 import { checkTopicConfigs } from './config/topic_config.ts';
 import { metadataCodec, metadataVersionLevel, metadataVersionLevelMin } from './metadata_codec.ts';
 import { QuorumHost } from './quorum_host.ts';
-import { randomUuid } from './random_uuid.ts';
 
 export interface MetadataQuorumOptions {
   readonly config: BrokerConfig;
@@ -91,4 +90,15 @@ export async function openMetadataQuorum(
   const host = new QuorumHost({ quorum, controller, image, onFailed, beforeDelta });
   await host.start();
   return { host, store };
+}
+
+/** A uuid of version 4 in Kafka's form: 22 characters of base64url, not beginning with '-', which tools take for an option. */
+export function randomUuid(random: Random): string {
+  for (;;) {
+    const bytes = random.bytes(16);
+    bytes[6] = (bytes[6]! & 0x0f) | 0x40;
+    bytes[8] = (bytes[8]! & 0x3f) | 0x80;
+    const text = Buffer.from(bytes).toString('base64url');
+    if (!text.startsWith('-')) return text;
+  }
 }

@@ -4,7 +4,7 @@
  * Thread: a worker of its own (`shard_main.ts`). It owns its sockets' descriptors and its logs' files; requests'
  * memory comes from its slabs. Nothing here blocks but page-cache writes and metadata changes.
  */
-import { randomInt } from 'node:crypto';
+import { randomInt, randomUUID } from 'node:crypto';
 import type { MessagePort } from 'node:worker_threads';
 import { native } from '../engine/native.ts';
 import type { Clock, Disk, PageCache, Random } from '../engine/ports.ts';
@@ -26,7 +26,6 @@ import type { Logger } from './logger.ts';
 import { ProducerIds } from './producer_ids.ts';
 import { QuorumClient } from './quorum_client.ts';
 import type { QuorumPort } from './quorum_messages.ts';
-import { randomUuid } from './random_uuid.ts';
 import { type Place, Routes } from './routes.ts';
 import { makeRegistry } from './served_apis.ts';
 import type { ConnectionOrigin } from './server/connection.ts';
@@ -134,7 +133,7 @@ export class Shard {
       clock: ports.clock,
       timers: new Purgatory(),
       logger,
-      newUuid: () => randomUuid(ports.random),
+      newUuid: randomUUID,
       makeMachine: (environment) => new GroupCoordinator(environment),
       defer: setImmediate,
     });

@@ -66,6 +66,12 @@ export class Program {
     return this.#errors;
   }
 
+  /** The end that a program does not see coming; its files stay until `close`. */
+  async kill(): Promise<void> {
+    this.#child.kill('SIGKILL');
+    await this.#closed;
+  }
+
   async close(): Promise<void> {
     this.#child.stdin?.end();
     const timer = setTimeout(() => this.#child.kill('SIGKILL'), 10_000);
@@ -142,6 +148,43 @@ export async function startJava(): Promise<Program> {
   return new Program('java', [...javaOptions, '-cp', classPath, 'Peer']);
 }
 
+async function startFranz(): Promise<Program> {
+  const { program } = await installFranz();
+  return new Program(program, []);
+}
+
+async function startPython(): Promise<Program> {
+  const { python, program } = await installPython();
+  return new Program(python, [program]);
+}
+
+async function startGo(name: Parameters<typeof installGo>[0]): Promise<Program> {
+  const { program } = await installGo(name);
+  return new Program(program, []);
+}
+
+async function startNode(name: Parameters<typeof installNode>[0]): Promise<Program> {
+  const { program } = await installNode(name);
+  return new Program(process.execPath, [program]);
+}
+
+async function startPurePython(name: Parameters<typeof installPurePython>[0]): Promise<Program> {
+  const { python, program } = await installPurePython(name);
+  return new Program(python, [program]);
+}
+
+/** The programs that know the command `member`. */
+export const groupPrograms = {
+  aiokafka: () => startPurePython('aiokafka'),
+  franz: startFranz,
+  java: startJava,
+  kafkajs: () => startNode('kafkajs'),
+  platformatic: () => startNode('platformatic'),
+  python: startPython,
+  sarama: () => startGo('sarama'),
+  segmentio: () => startGo('segmentio'),
+} as const satisfies Readonly<Record<string, () => Promise<Program>>>;
+
 /** Apache Kafka's own client. */
 export async function javaPeer(bootstrap: string): Promise<Peer> {
   return new ProgramPeer('java', await startJava(), bootstrap);
@@ -149,14 +192,12 @@ export async function javaPeer(bootstrap: string): Promise<Peer> {
 
 /** franz-go. */
 export async function franzPeer(bootstrap: string): Promise<Peer> {
-  const { program } = await installFranz();
-  return new ProgramPeer('franz-go', new Program(program, []), bootstrap);
+  return new ProgramPeer('franz-go', await startFranz(), bootstrap);
 }
 
 /** confluent-kafka for Python, a current librdkafka. */
 export async function pythonPeer(bootstrap: string): Promise<Peer> {
-  const { python, program } = await installPython();
-  return new ProgramPeer('python', new Program(python, [program]), bootstrap);
+  return new ProgramPeer('python', await startPython(), bootstrap);
 }
 
 /** Kafka's client of 2018, the oldest that Kafka 4 still serves. */
@@ -172,8 +213,7 @@ export async function goPeer(
   bootstrap: string,
   limits: Limits = {},
 ): Promise<Peer> {
-  const { program } = await installGo(name);
-  return new ProgramPeer(name, new Program(program, []), bootstrap, limits);
+  return new ProgramPeer(name, await startGo(name), bootstrap, limits);
 }
 
 /** A client of clients/node. */
@@ -182,8 +222,7 @@ export async function nodePeer(
   bootstrap: string,
   limits: Limits = {},
 ): Promise<Peer> {
-  const { program } = await installNode(name);
-  return new ProgramPeer(name, new Program(process.execPath, [program]), bootstrap, limits);
+  return new ProgramPeer(name, await startNode(name), bootstrap, limits);
 }
 
 /** A client of clients/python_pure. */
@@ -192,8 +231,7 @@ export async function purePythonPeer(
   bootstrap: string,
   limits: Limits = {},
 ): Promise<Peer> {
-  const { python, program } = await installPurePython(name);
-  return new ProgramPeer(name, new Program(python, [program]), bootstrap, limits);
+  return new ProgramPeer(name, await startPurePython(name), bootstrap, limits);
 }
 
 /** rdkafka. */

@@ -22,7 +22,6 @@ import { ProducerIds } from '../../../net/producer_ids.ts';
 import { QuorumClient } from '../../../net/quorum_client.ts';
 import type { QuorumHost } from '../../../net/quorum_host.ts';
 import type { QuorumPort } from '../../../net/quorum_messages.ts';
-import { randomUuid } from '../../../net/random_uuid.ts';
 import { Routes } from '../../../net/routes.ts';
 import { makeRegistry } from '../../../net/served_apis.ts';
 import { FetchSessions } from '../../../net/server/fetch_sessions.ts';
@@ -221,7 +220,7 @@ export class ShardWorld {
       clock,
       timers: new Purgatory(clock),
       logger,
-      newUuid: () => randomUuid(random),
+      newUuid: () => Buffer.from(random.bytes(16)).toString('hex'),
       makeMachine: (environment) => new GroupCoordinator(environment),
       defer: (run) => this.#deferred.push(run),
     });

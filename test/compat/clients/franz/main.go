@@ -7,7 +7,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,6 +30,11 @@ type command struct {
 	Acks       string          `json:"acks"`
 	Idempotent bool            `json:"idempotent"`
 	TimeoutMs  int64           `json:"timeoutMs"`
+	Group      string          `json:"group"`
+	Instance   string          `json:"instance"`
+	Strategy   string          `json:"strategy"`
+	Protocol   string          `json:"protocol"`
+	Stop       string          `json:"stop"`
 }
 
 // A nil slice is null, an empty one is not.
@@ -98,6 +105,8 @@ func run(line []byte) error {
 		return produce(c)
 	case "consume":
 		return consume(c)
+	case "member":
+		return member(c)
 	}
 	return fmt.Errorf("unknown command %s", c.Command)
 }
@@ -264,4 +273,94 @@ func incoming(r *kgo.Record) record {
 		in.Headers = append(in.Headers, header{h.Key, h.Value})
 	}
 	return in
+}
+
+// life notes what a member has, and what it processed.
+type life struct {
+	mutex sync.Mutex
+	file  *os.File
+	owned map[int32]bool
+}
+
+func (l *life) note(event any) {
+	text, _ := json.Marshal(event)
+	l.file.Write(append(text, '\n'))
+}
+
+// changed takes the partitions of a rebalance, gained or lost.
+func (l *life) changed(topics map[string][]int32, isOurs bool) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	for _, partitions := range topics {
+		for _, partition := range partitions {
+			if isOurs {
+				l.owned[partition] = true
+			} else {
+				delete(l.owned, partition)
+			}
+		}
+	}
+	l.note(map[string]any{"assigned": slices.Sorted(maps.Keys(l.owned))})
+}
+
+func (l *life) processed(r *kgo.Record) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.note(map[string]any{"partition": r.Partition, "offset": r.Offset})
+}
+
+// member consumes in a group until the file c.Stop is there.
+func member(c command) error {
+	file, err := os.OpenFile(c.Output, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	l := &life{file: file, owned: map[int32]bool{}}
+	balancer := kgo.RangeBalancer()
+	if c.Strategy == "cooperative" {
+		balancer = kgo.CooperativeStickyBalancer()
+	}
+	options := []kgo.Opt{
+		kgo.SeedBrokers(c.Bootstrap),
+		kgo.ConsumerGroup(c.Group),
+		kgo.ConsumeTopics(c.Topic),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.Balancers(balancer),
+		kgo.DisableAutoCommit(),
+		kgo.BlockRebalanceOnPoll(),
+		kgo.FetchMaxWait(100 * time.Millisecond),
+		kgo.SessionTimeout(6 * time.Second),
+		kgo.HeartbeatInterval(300 * time.Millisecond),
+		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, got map[string][]int32) { l.changed(got, true) }),
+		kgo.OnPartitionsRevoked(func(_ context.Context, _ *kgo.Client, lost map[string][]int32) { l.changed(lost, false) }),
+		kgo.OnPartitionsLost(func(_ context.Context, _ *kgo.Client, lost map[string][]int32) { l.changed(lost, false) }),
+	}
+	if c.Instance != "" {
+		options = append(options, kgo.InstanceID(c.Instance))
+	}
+	client, err := kgo.NewClient(options...)
+	if err != nil {
+		return err
+	}
+	defer client.CloseAllowingRebalance()
+	for {
+		if _, err := os.Stat(c.Stop); err == nil {
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+		fetches := client.PollFetches(ctx)
+		cancel()
+		records := fetches.Records()
+		for _, r := range records {
+			l.processed(r)
+		}
+		if len(records) > 0 {
+			if err := client.CommitRecords(context.Background(), records...); err != nil {
+				// The group has gone on without us: the next owner reads the records again.
+				fmt.Fprintln(os.Stderr, err)
+			}
+		}
+		client.AllowRebalance()
+	}
 }

@@ -10,25 +10,32 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.io.UncheckedIOException;
 import java.lang.reflect.InvocationTargetException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeSet;
 import java.util.concurrent.Future;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.consumer.CommitFailedException;
+import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.RebalanceInProgressException;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.internals.RecordHeader;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
@@ -92,6 +99,7 @@ public final class Peer {
       case "create" -> create(command);
       case "produce" -> produce(command);
       case "consume" -> consume(command);
+      case "member" -> member(command);
       case "tool" -> tool(command);
       default -> throw new IllegalArgumentException("unknown command " + command);
     }
@@ -158,6 +166,76 @@ public final class Peer {
           output.write(JSON.writeValueAsString(describe(record)));
           output.newLine();
         }
+      }
+    }
+  }
+
+  /** Consumes in a group until the file `stop` is there, and notes every rebalance and record in the file `output`. */
+  private static void member(JsonNode command) throws Exception {
+    Map<String, Object> settings = settings(command);
+    settings.put("group.id", command.get("group").asText());
+    settings.put("auto.offset.reset", "earliest");
+    settings.put("enable.auto.commit", false);
+    settings.put("fetch.max.wait.ms", 100);
+    if (command.hasNonNull("instance")) settings.put("group.instance.id", command.get("instance").asText());
+    if (command.get("protocol").asText().equals("consumer")) settings.put("group.protocol", "consumer");
+    else {
+      settings.put("session.timeout.ms", 6_000);
+      settings.put("heartbeat.interval.ms", 300);
+      settings.put("partition.assignment.strategy", command.get("strategy").asText().equals("cooperative")
+          ? "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
+          : "org.apache.kafka.clients.consumer.RangeAssignor");
+    }
+    Path stop = Path.of(command.get("stop").asText());
+    String topic = command.get("topic").asText();
+    ByteArrayDeserializer deserializer = new ByteArrayDeserializer();
+    try (BufferedWriter output = Files.newBufferedWriter(Path.of(command.get("output").asText()));
+        KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(settings, deserializer, deserializer)) {
+      consumer.subscribe(List.of(topic), new MemberEvents(output));
+      while (!Files.exists(stop)) {
+        Map<TopicPartition, OffsetAndMetadata> done = new HashMap<>();
+        for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(50))) {
+          output.write("{\"partition\":" + record.partition() + ",\"offset\":" + record.offset() + "}\n");
+          done.put(new TopicPartition(topic, record.partition()), new OffsetAndMetadata(record.offset() + 1));
+        }
+        output.flush();
+        try {
+          if (!done.isEmpty()) consumer.commitSync(done);
+        } catch (CommitFailedException | RebalanceInProgressException error) {
+          // The group has gone on without us: the next owner reads the records again.
+          System.err.println(error);
+        }
+      }
+    }
+  }
+
+  /** Notes what a member has after each rebalance. */
+  private static final class MemberEvents implements ConsumerRebalanceListener {
+    private final BufferedWriter output;
+    private final TreeSet<Integer> owned = new TreeSet<>();
+
+    MemberEvents(BufferedWriter output) {
+      this.output = output;
+    }
+
+    @Override
+    public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
+      partitions.forEach(one -> owned.add(one.partition()));
+      note();
+    }
+
+    @Override
+    public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
+      partitions.forEach(one -> owned.remove(one.partition()));
+      note();
+    }
+
+    private void note() {
+      try {
+        output.write("{\"assigned\":" + owned + "}\n");
+        output.flush();
+      } catch (IOException error) {
+        throw new UncheckedIOException(error);
       }
     }
   }

@@ -1,5 +1,5 @@
 /** Reads the commands of ../README.md from standard input, has a client carry them out, and answers. */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
 /** How long a producer stays open after acks=0, in ms: a broker may lose what it has not read when a client closes. */
@@ -15,6 +15,9 @@ const toHex = (bytes) => (bytes === null || bytes === undefined ? null : bytes.t
  * `consume(bootstrap, places, emit, isDone)`. Records have `key`, `value` and the values of `headers` (an array of pairs)
  * as buffers or null, and `timestamp` in milliseconds. A producer awaits `stayOpen()` before it closes. A consumer
  * calls `emit` for each record and ends once `isDone()`, which throws when the time is over.
+ *
+ * `member(command, assigned, processed, isStopped)` consumes in a group until `isStopped()`; it calls `assigned` with the
+ * numbers of the partitions that it has after every rebalance, and `processed` for each record before it commits it.
  */
 export async function serve(client) {
   const commands = {
@@ -24,6 +27,15 @@ export async function serve(client) {
       return client.produce(command.bootstrap, command, readRecords(command.input), stayOpen);
     },
     consume: (command) => consume(client, command),
+    member: (command) => {
+      const note = (event) => appendFileSync(command.output, `${JSON.stringify(event)}\n`);
+      return client.member(
+        command,
+        (partitions) => note({ assigned: [...partitions].sort((a, b) => a - b) }),
+        (partition, offset) => note({ partition, offset: Number(offset) }),
+        () => existsSync(command.stop),
+      );
+    },
   };
   for await (const line of createInterface({ input: process.stdin })) {
     const command = JSON.parse(line);

@@ -7,7 +7,7 @@ import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import kafkajs from 'kafkajs';
 import snappy from 'kafkajs-snappy';
 import { compressFrameSync, decompressFrameSync } from 'lz4-napi';
-import { serve } from './contract.js';
+import { serve, wait } from './contract.js';
 
 const { CompressionCodecs, CompressionTypes, Kafka, logLevel } = kafkajs;
 CompressionCodecs[CompressionTypes.Snappy] = snappy;
@@ -125,4 +125,32 @@ function take({ topicName: topic, partitions }, next, emit) {
   }
 }
 
-await serve({ create, produce, consume });
+async function member({ bootstrap, topic, group }, assigned, processed, isStopped) {
+  const consumer = connect(bootstrap).consumer({
+    groupId: group,
+    sessionTimeout: 6_000,
+    heartbeatInterval: 300,
+    maxWaitTimeInMs: 100,
+  });
+  consumer.on(consumer.events.GROUP_JOIN, ({ payload }) =>
+    assigned(payload.memberAssignment[topic] ?? []),
+  );
+  consumer.on(consumer.events.REBALANCING, () => assigned([]));
+  await consumer.connect();
+  try {
+    await consumer.subscribe({ topics: [topic], fromBeginning: true });
+    await consumer.run({
+      autoCommit: false,
+      eachMessage: async ({ partition, message }) => {
+        processed(partition, message.offset);
+        const offset = String(BigInt(message.offset) + 1n);
+        await consumer.commitOffsets([{ topic, partition, offset }]);
+      },
+    });
+    while (!isStopped()) await wait(50);
+  } finally {
+    await consumer.disconnect();
+  }
+}
+
+await serve({ create, produce, consume, member });

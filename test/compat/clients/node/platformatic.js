@@ -3,7 +3,7 @@
  * with its consumer's `fetch`, on which they build.
  */
 import { Admin, Consumer, Producer } from '@platformatic/kafka';
-import { serve } from './contract.js';
+import { serve, wait } from './contract.js';
 
 const acksOf = { 0: 0, 1: 1, all: -1 };
 const options = (bootstrap) => ({ clientId: 'compat', bootstrapBrokers: [bootstrap] });
@@ -88,4 +88,39 @@ function take(topic, { partitionIndex: partition, records: batches }, next, emit
   }
 }
 
-await serve({ create, produce, consume });
+async function member({ bootstrap, topic, group, instance }, assigned, processed, isStopped) {
+  const consumer = new Consumer({
+    ...options(bootstrap),
+    groupId: group,
+    groupInstanceId: instance ?? undefined,
+    sessionTimeout: 6_000,
+    heartbeatInterval: 300,
+    rebalanceTimeout: 10_000,
+    maxWaitTime: 100,
+  });
+  const note = () =>
+    assigned(
+      (consumer.assignments ?? [])
+        .filter((one) => one.topic === topic)
+        .flatMap((one) => one.partitions),
+    );
+  consumer.on('consumer:group:join', note);
+  consumer.on('consumer:group:rebalance', () => assigned([]));
+  const stream = await consumer.consume({
+    topics: [topic],
+    autocommit: false,
+    mode: 'committed',
+    fallbackMode: 'earliest',
+  });
+  note();
+  stream.on('data', (message) => {
+    processed(message.partition, message.offset);
+    // One that comes late, after a rebalance, is refused; the next owner reads the record again.
+    void Promise.resolve(message.commit()).catch(() => {});
+  });
+  stream.on('error', (error) => process.stderr.write(`${error.stack}\n`));
+  while (!isStopped()) await wait(50);
+  await consumer.close(true);
+}
+
+await serve({ create, produce, consume, member });

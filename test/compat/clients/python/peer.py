@@ -1,6 +1,7 @@
 """confluent-kafka (librdkafka) behind the command contract of ../README.md."""
 
 import json
+import os
 import sys
 import time
 
@@ -105,7 +106,56 @@ def describe(message):
     }
 
 
-COMMANDS = {"create": create, "produce": produce, "consume": consume}
+def member(command):
+    cooperative = command["strategy"] == "cooperative"
+    settings = {
+        "bootstrap.servers": command["bootstrap"],
+        "group.id": command["group"],
+        "enable.auto.commit": False,
+        "auto.offset.reset": "earliest",
+        "fetch.wait.max.ms": 100,
+    }
+    if command["instance"] is not None:
+        settings["group.instance.id"] = command["instance"]
+    if command["protocol"] == "consumer":
+        settings["group.protocol"] = "consumer"
+    else:
+        settings["session.timeout.ms"] = 6_000
+        settings["heartbeat.interval.ms"] = 300
+        settings["partition.assignment.strategy"] = "cooperative-sticky" if cooperative else "range"
+    owned = set()
+    events = open(command["output"], "a", buffering=1, encoding="utf-8")
+
+    def note(event):
+        events.write(json.dumps(event) + "\n")
+
+    def assigned(_consumer, partitions):
+        owned.update(one.partition for one in partitions)
+        note({"assigned": sorted(owned)})
+
+    def revoked(_consumer, partitions):
+        owned.difference_update(one.partition for one in partitions)
+        note({"assigned": sorted(owned)})
+
+    consumer = Consumer(settings)
+    consumer.subscribe([command["topic"]], on_assign=assigned, on_revoke=revoked, on_lost=revoked)
+    try:
+        while not os.path.exists(command["stop"]):
+            message = consumer.poll(0.05)
+            if message is None or message.error() is not None:
+                continue
+            note({"partition": message.partition(), "offset": message.offset()})
+            try:
+                consumer.commit(message=message, asynchronous=False)
+            except KafkaException as error:
+                # The group has gone on without us: the next owner reads the record again.
+                print(f"commit: {error}", file=sys.stderr)
+    finally:
+        consumer.close()
+        events.close()
+
+
+COMMANDS = {"create": create, "produce": produce, "consume": consume, "member": member}
 
 
 def main():

@@ -2,10 +2,10 @@
 
 import asyncio
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from aiokafka.errors import for_code
-from contract import ACKS, TIMEOUT_S, UNANSWERED_S, Wanted, read_records, serve
+from aiokafka.errors import CommitFailedError, for_code
+from contract import ACKS, TIMEOUT_S, UNANSWERED_S, Member, Wanted, read_records, serve
 
 
 async def create(command):
@@ -65,5 +65,45 @@ async def consume(command):
         await consumer.stop()
 
 
+class Listener(ConsumerRebalanceListener):
+    def __init__(self, noted):
+        self._noted = noted
+
+    async def on_partitions_revoked(self, revoked):
+        self._noted.assigned([])
+
+    async def on_partitions_assigned(self, assigned):
+        self._noted.assigned(assigned)
+
+
+async def member(command):
+    noted = Member(command)
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=command["bootstrap"],
+        group_id=command["group"],
+        group_instance_id=command["instance"],
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        fetch_max_wait_ms=100,
+        session_timeout_ms=6_000,
+        heartbeat_interval_ms=300,
+    )
+    consumer.subscribe([command["topic"]], listener=Listener(noted))
+    await consumer.start()
+    try:
+        while not noted.is_stopped():
+            for messages in (await consumer.getmany(timeout_ms=50)).values():
+                for message in messages:
+                    noted.processed(message)
+                place = TopicPartition(messages[-1].topic, messages[-1].partition)
+                try:
+                    await consumer.commit({place: messages[-1].offset + 1})
+                except CommitFailedError:
+                    # The group has gone on without us: the next owner reads the records again.
+                    pass
+    finally:
+        await consumer.stop()
+
+
 if __name__ == "__main__":
-    serve(*(lambda command, run=run: asyncio.run(run(command)) for run in (create, produce, consume)))
+    serve(*(lambda command, run=run: asyncio.run(run(command)) for run in (create, produce, consume, member)))

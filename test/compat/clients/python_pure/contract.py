@@ -1,6 +1,7 @@
 """Reads the commands of ../README.md from standard input, has a client carry them out, and answers."""
 
 import json
+import os
 import sys
 import time
 
@@ -68,8 +69,28 @@ class Wanted:
         return False
 
 
-def serve(create, produce, consume):
-    commands = {"create": create, "produce": produce, "consume": consume}
+class Member:
+    """What a member command notes of its life in a group."""
+
+    def __init__(self, command):
+        self._stop = command["stop"]
+        self._events = open(command["output"], "a", buffering=1, encoding="utf-8")
+
+    def assigned(self, partitions):
+        self._note({"assigned": sorted(one.partition for one in partitions)})
+
+    def processed(self, message):
+        self._note({"partition": message.partition, "offset": message.offset})
+
+    def is_stopped(self):
+        return os.path.exists(self._stop)
+
+    def _note(self, event):
+        self._events.write(json.dumps(event) + "\n")
+
+
+def serve(create, produce, consume, member=None):
+    commands = {"create": create, "produce": produce, "consume": consume, "member": member}
     for line in sys.stdin:
         command = json.loads(line)
         try:

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
+	"sync"
 	"time"
 )
 
@@ -101,13 +103,60 @@ type Client interface {
 	Consume(bootstrap string, wanted []Wanted, deadline time.Time, emit func(Record) error) error
 }
 
+// Member says in which group to consume what.
+type Member struct {
+	Group    string `json:"group"`
+	Strategy string `json:"strategy"`
+	// Instance is the name of a static member, or empty.
+	Instance string `json:"instance"`
+	Output   string `json:"output"`
+	Stop     string `json:"stop"`
+}
+
+// Stopped says whether the member is to leave.
+func (m Member) Stopped() bool {
+	_, err := os.Stat(m.Stop)
+	return err == nil
+}
+
+// Life is the file in which a member notes what happens to it.
+type Life struct {
+	mutex sync.Mutex
+	file  *os.File
+}
+
+// Assigned notes which partitions the member has after a rebalance.
+func (l *Life) Assigned(partitions []int32) {
+	sorted := append([]int32{}, partitions...)
+	slices.Sort(sorted)
+	l.note(map[string]any{"assigned": sorted})
+}
+
+// Processed notes a record, before it is committed.
+func (l *Life) Processed(partition int32, offset int64) {
+	l.note(map[string]any{"partition": partition, "offset": offset})
+}
+
+func (l *Life) note(event any) {
+	text, _ := json.Marshal(event)
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.file.Write(append(text, '\n'))
+}
+
+// GroupClient is a client that can consume in a group.
+type GroupClient interface {
+	// Member consumes until the member is stopped.
+	Member(bootstrap, topic string, m Member, life *Life) error
+}
+
 type command struct {
 	Mode
+	Member
 	Command    string          `json:"command"`
 	Bootstrap  string          `json:"bootstrap"`
 	Partitions json.RawMessage `json:"partitions"`
 	Input      string          `json:"input"`
-	Output     string          `json:"output"`
 	TimeoutMs  int64           `json:"timeoutMs"`
 }
 
@@ -148,8 +197,23 @@ func run(client Client, line []byte) error {
 		return nil
 	case "consume":
 		return consume(client, c)
+	case "member":
+		return member(client, c)
 	}
 	return fmt.Errorf("unknown command %s", c.Command)
+}
+
+func member(client Client, c command) error {
+	grouped, ok := client.(GroupClient)
+	if !ok {
+		return fmt.Errorf("this client does not consume in groups here")
+	}
+	file, err := os.OpenFile(c.Output, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return grouped.Member(c.Bootstrap, c.Topic, c.Member, &Life{file: file})
 }
 
 func read(path string) ([]Record, error) {

@@ -2,7 +2,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -114,6 +116,67 @@ func (client) Consume(bootstrap string, wanted []contract.Wanted, deadline time.
 		}
 	}
 	return nil
+}
+
+func (client) Member(bootstrap, topic string, m contract.Member, life *contract.Life) error {
+	c := config()
+	c.Consumer.Offsets.Initial = sarama.OffsetOldest
+	c.Consumer.Offsets.AutoCommit.Enable = false
+	c.Consumer.Group.Session.Timeout = 6 * time.Second
+	c.Consumer.Group.Heartbeat.Interval = 300 * time.Millisecond
+	c.Consumer.Group.InstanceId = m.Instance
+	c.Consumer.MaxWaitTime = 100 * time.Millisecond
+	group, err := sarama.NewConsumerGroup([]string{bootstrap}, m.Group, c)
+	if err != nil {
+		return err
+	}
+	defer group.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		for !m.Stopped() {
+			time.Sleep(50 * time.Millisecond)
+		}
+		cancel()
+	}()
+	for ctx.Err() == nil {
+		if err := group.Consume(ctx, []string{topic}, session{life}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+	return nil
+}
+
+// session is one generation of the group, as a member sees it.
+type session struct{ life *contract.Life }
+
+func (s session) Setup(generation sarama.ConsumerGroupSession) error {
+	for _, partitions := range generation.Claims() {
+		s.life.Assigned(partitions)
+	}
+	return nil
+}
+
+func (s session) Cleanup(sarama.ConsumerGroupSession) error {
+	s.life.Assigned(nil)
+	return nil
+}
+
+func (s session) ConsumeClaim(generation sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim) error {
+	for {
+		select {
+		case message, ok := <-claim.Messages():
+			if !ok {
+				return nil
+			}
+			s.life.Processed(message.Partition, message.Offset)
+			generation.MarkMessage(message, "")
+			generation.Commit()
+		case <-generation.Context().Done():
+			return nil
+		}
+	}
 }
 
 func incoming(m *sarama.ConsumerMessage) contract.Record {

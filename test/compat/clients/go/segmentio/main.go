@@ -3,7 +3,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"sync"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -98,6 +101,81 @@ func consume(ctx context.Context, bootstrap string, w contract.Wanted, emit func
 		}
 	}
 	return nil
+}
+
+// Member uses kafka-go's consumer group and its generations, on which its reader builds: the reader does not tell which
+// partitions it has.
+func (client) Member(bootstrap, topic string, m contract.Member, life *contract.Life) error {
+	group, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
+		ID:                m.Group,
+		Brokers:           []string{bootstrap},
+		Topics:            []string{topic},
+		HeartbeatInterval: 300 * time.Millisecond,
+		SessionTimeout:    6 * time.Second,
+		RebalanceTimeout:  10 * time.Second,
+		JoinGroupBackoff:  200 * time.Millisecond,
+		StartOffset:       kafka.FirstOffset,
+	})
+	if err != nil {
+		return err
+	}
+	defer group.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		for !m.Stopped() {
+			time.Sleep(50 * time.Millisecond)
+		}
+		cancel()
+	}()
+	for ctx.Err() == nil {
+		generation, err := group.Next(ctx)
+		if err != nil {
+			if !errors.Is(err, context.Canceled) {
+				fmt.Fprintln(os.Stderr, err)
+			}
+			continue
+		}
+		live(generation, bootstrap, topic, life)
+	}
+	life.Assigned(nil)
+	return nil
+}
+
+// live reads what the generation has given the member, until the generation ends.
+func live(generation *kafka.Generation, bootstrap, topic string, life *contract.Life) {
+	var partitions []int32
+	var commits sync.Mutex
+	for _, one := range generation.Assignments[topic] {
+		partitions = append(partitions, int32(one.ID))
+	}
+	life.Assigned(partitions)
+	for _, one := range generation.Assignments[topic] {
+		generation.Start(func(ctx context.Context) {
+			reader := kafka.NewReader(kafka.ReaderConfig{
+				Brokers:   []string{bootstrap},
+				Topic:     topic,
+				Partition: one.ID,
+				MaxWait:   100 * time.Millisecond,
+			})
+			defer reader.Close()
+			reader.SetOffset(one.Offset)
+			for {
+				message, err := reader.ReadMessage(ctx)
+				if err != nil {
+					return
+				}
+				life.Processed(int32(one.ID), message.Offset)
+				commits.Lock()
+				err = generation.CommitOffsets(map[string]map[int]int64{topic: {one.ID: message.Offset + 1}})
+				commits.Unlock()
+				if err != nil {
+					// The group has gone on without us: the next owner reads the record again.
+					fmt.Fprintln(os.Stderr, err)
+				}
+			}
+		})
+	}
 }
 
 func incoming(m kafka.Message) contract.Record {

@@ -1,0 +1,86 @@
+/** A member of a consumer group: a process of another people's client, and what it notes of its life. */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Program } from './peers/program_peer.ts';
+
+export interface MemberOptions {
+  readonly bootstrap: string;
+  readonly topic: string;
+  readonly group: string;
+  readonly strategy: 'eager' | 'cooperative';
+  /** Of a static member, or null. */
+  readonly instance: string | null;
+  readonly protocol: 'classic' | 'consumer';
+}
+
+/** `assigned`: all partitions that it has after a rebalance. The others are records, before they were committed. */
+type Event =
+  | { readonly assigned: readonly number[] }
+  | { readonly partition: number; readonly offset: number };
+
+export class GroupMember {
+  readonly name: string;
+  readonly #program: Program;
+  readonly #output: string;
+  readonly #stop: string;
+  readonly #run: Promise<Error | null>;
+
+  constructor(name: string, program: Program, options: MemberOptions) {
+    this.name = name;
+    this.#program = program;
+    this.#output = join(program.dir, 'life');
+    this.#stop = join(program.dir, 'stop');
+    const command = { command: 'member', ...options, output: this.#output, stop: this.#stop };
+    // The answer comes at the end of its life, which nobody may wait for.
+    this.#run = program.run(command).then(
+      () => null,
+      (error: Error) => error,
+    );
+  }
+
+  /** All that it has noted so far. */
+  get events(): Event[] {
+    if (!existsSync(this.#output)) return [];
+    const text = readFileSync(this.#output, 'utf8');
+    // The last line may be half written.
+    const whole = text.slice(0, text.lastIndexOf('\n') + 1);
+    return whole
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as Event);
+  }
+
+  /** What it had after each rebalance. */
+  get assignments(): (readonly number[])[] {
+    return this.events.flatMap((event) => ('assigned' in event ? [event.assigned] : []));
+  }
+
+  /** The partitions that it has. */
+  get assigned(): readonly number[] {
+    return this.assignments.at(-1) ?? [];
+  }
+
+  /** `partition offset` of each record that it processed. */
+  get processed(): string[] {
+    return this.events.flatMap((event) =>
+      'partition' in event ? [`${event.partition} ${event.offset}`] : [],
+    );
+  }
+
+  /** Leaves the group in good order. */
+  async leave(): Promise<void> {
+    writeFileSync(this.#stop, '');
+    const error = await this.#run;
+    if (error !== null) throw new Error(`${this.name}: ${error.message}`, { cause: error });
+  }
+
+  /** Dies without a word. */
+  async crash(): Promise<void> {
+    await this.#program.kill();
+    await this.#run;
+  }
+
+  async close(): Promise<void> {
+    await this.#program.close();
+  }
+}

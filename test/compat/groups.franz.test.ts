@@ -1,0 +1,3 @@
+import { groupSuite } from './group_suite.ts';
+
+groupSuite('franz', { cooperative: true, statics: true }).run();

@@ -6,10 +6,10 @@
  */
 import { randomInt, randomUUID } from 'node:crypto';
 import type { MessagePort } from 'node:worker_threads';
+import { GroupCoordinator } from '../engine/groups/group_coordinator.ts';
 import { native } from '../engine/native.ts';
 import type { Clock, Disk, PageCache, Random } from '../engine/ports.ts';
 import { ReadAhead } from '../engine/read_ahead.ts';
-import { GroupCoordinator } from '../engine/groups/group_coordinator.ts';
 import { ThreadCalls } from '../engine/thread/calls.ts';
 import type { MetadataChanges } from '../replication/metadata/changes.ts';
 import { MetadataImage } from '../replication/metadata/image.ts';

@@ -2,11 +2,7 @@
  * What shards ask each other outside of the data path: one line for each call. Which thread serves it, and when its
  * answer is durable, is said where its types are.
  */
-import type {
-  GroupReply,
-  ListGroupsReply,
-  ListGroupsRequest,
-} from '../engine/groups/group_api.ts';
+import type { GroupReply, ListGroupsReply, ListGroupsRequest } from '../engine/groups/group_api.ts';
 import type { ThreadCalls } from '../engine/thread/calls.ts';
 import type { GroupRequestCall } from './groups/group_coordinators.ts';
 

@@ -100,12 +100,7 @@ export class CoordinatorLoader {
     if (coordinator.isResigned) return 'done';
     if (!hasWork(loading)) return 'waits';
     if (loading.nextOffset >= leader.highWatermark) return finish(loading);
-    const slice = leader.log.read(
-      loading.nextOffset,
-      this.#sliceBytes,
-      leader.highWatermark,
-      true,
-    );
+    const slice = leader.log.read(loading.nextOffset, this.#sliceBytes, leader.highWatermark, true);
     // Nothing is there although the log goes on: its last records have been compacted away.
     if (slice === ErrorCode.NONE) return finish(loading);
     if (typeof slice === 'number') return this.#fail(loading, `it cannot be read: error ${slice}`);

@@ -6,6 +6,7 @@
  */
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import type { TopicDirectory } from '../../engine/groups/coordinator_events.ts';
+import type { CoordinatorEnvironment } from '../../engine/groups/coordinator_runtime.ts';
 import type {
   Client,
   GroupReply,
@@ -13,7 +14,6 @@ import type {
   ListGroupsReply,
   ListGroupsRequest,
 } from '../../engine/groups/group_api.ts';
-import type { CoordinatorEnvironment } from '../../engine/groups/coordinator_runtime.ts';
 import { refusal } from '../../engine/groups/refusals.ts';
 import type { Clock } from '../../engine/ports.ts';
 import type { MetadataChanges } from '../../replication/metadata/changes.ts';

@@ -171,7 +171,8 @@ export class PartitionCoordinator implements Parkable {
   }
 
   #appendFailed(appendId: number, error: ErrorCode): void {
-    for (const append of this.#appends) if (append.appendId >= appendId) this.#appends.delete(append);
+    for (const append of this.#appends)
+      if (append.appendId >= appendId) this.#appends.delete(append);
     this.#step({ type: 'append_failed', appendId, error });
   }
 

@@ -10,7 +10,7 @@ import type { BrokerProcess } from '../harness/broker_process.ts';
 import { Client } from '../harness/client.ts';
 import { startBroker } from './exchange.ts';
 import { GroupMember, type MemberOptions } from './group_member.ts';
-import { groupPrograms } from './peers/program_peer.ts';
+import { type GroupProgram, groupPrograms } from './peers/program_peer.ts';
 
 export interface GroupFeatures {
   /** The client has a cooperative assignor. */
@@ -33,7 +33,7 @@ class GroupRun {
   readonly members: GroupMember[] = [];
   readonly #broker: BrokerProcess;
   readonly #client: Client;
-  readonly #start: keyof typeof groupPrograms;
+  readonly #start: GroupProgram;
   readonly #kind: GroupKind;
   /** Records written to each partition. */
   readonly #written: number[] = all.map(() => 0);
@@ -43,7 +43,7 @@ class GroupRun {
   private constructor(
     broker: BrokerProcess,
     client: Client,
-    start: keyof typeof groupPrograms,
+    start: GroupProgram,
     topic: string,
     kind: GroupKind,
   ) {
@@ -56,7 +56,7 @@ class GroupRun {
 
   static async start(
     broker: BrokerProcess,
-    start: keyof typeof groupPrograms,
+    start: GroupProgram,
     topic: string,
     kind: GroupKind,
   ): Promise<GroupRun> {
@@ -208,7 +208,7 @@ async function staticMember(run: GroupRun): Promise<void> {
 }
 
 /** The tests of a client's groups. The caller runs them. */
-export function groupSuite(name: keyof typeof groupPrograms, features: GroupFeatures = {}): Test {
+export function groupSuite(name: GroupProgram, features: GroupFeatures = {}): Test {
   const test = suite(`groups of ${name}`);
   let broker: BrokerProcess | null = null;
   test.before(async () => {

@@ -19,8 +19,8 @@ const heartbeatMs = 200;
 
 /** By partition: the largest offset that a commit was tried for, and that one was acknowledged for. */
 export class CommitLedger {
-  readonly tried = new Map<number, number>();
-  readonly acked = new Map<number, number>();
+  readonly tried: Map<number, number> = new Map<number, number>();
+  readonly acked: Map<number, number> = new Map<number, number>();
   commits = 0;
 
   try(offsets: ReadonlyMap<number, number>): void {
@@ -33,10 +33,17 @@ export class CommitLedger {
   }
 
   /** What was read after `ackedBefore` were acknowledged: nothing is lost, nothing moved back, nothing made up. */
-  check(what: string, read: ReadonlyMap<number, number>, ackedBefore: ReadonlyMap<number, number>) {
+  check(
+    what: string,
+    read: ReadonlyMap<number, number>,
+    ackedBefore: ReadonlyMap<number, number>,
+  ): void {
     for (const [partition, offset] of ackedBefore) {
       const found = read.get(partition) ?? -1;
-      assert(found >= offset, `${what} partition ${partition}: ${found}, but ${offset} was acknowledged`);
+      assert(
+        found >= offset,
+        `${what} partition ${partition}: ${found}, but ${offset} was acknowledged`,
+      );
     }
     for (const [partition, offset] of read) {
       const most = this.tried.get(partition) ?? -1;

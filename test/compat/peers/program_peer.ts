@@ -173,8 +173,18 @@ async function startPurePython(name: Parameters<typeof installPurePython>[0]): P
   return new Program(python, [program]);
 }
 
+export type GroupProgram =
+  | 'aiokafka'
+  | 'franz'
+  | 'java'
+  | 'kafkajs'
+  | 'platformatic'
+  | 'python'
+  | 'sarama'
+  | 'segmentio';
+
 /** The programs that know the command `member`. */
-export const groupPrograms = {
+export const groupPrograms: Readonly<Record<GroupProgram, () => Promise<Program>>> = {
   aiokafka: () => startPurePython('aiokafka'),
   franz: startFranz,
   java: startJava,
@@ -183,7 +193,7 @@ export const groupPrograms = {
   python: startPython,
   sarama: () => startGo('sarama'),
   segmentio: () => startGo('segmentio'),
-} as const satisfies Readonly<Record<string, () => Promise<Program>>>;
+};
 
 /** Apache Kafka's own client. */
 export async function javaPeer(bootstrap: string): Promise<Peer> {

@@ -163,10 +163,10 @@ test('keys without effect are named in one warning, and their values do not matt
   const { config, warnings } = load(
     'num.io.threads=many',
     'log.retention.bytes=5',
-    'group.max.size=3',
+    'group.coordinator.threads=3',
   );
   assert.deepEqual(warnings, [
-    'No effect in this version of Millrace: num.io.threads, log.retention.bytes, group.max.size.',
+    'No effect in this version of Millrace: num.io.threads, log.retention.bytes, group.coordinator.threads.',
   ]);
   assert.equal(config?.explicit['num.io.threads'], 'many');
 });

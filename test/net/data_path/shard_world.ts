@@ -3,8 +3,8 @@
  * metadata quorum in the same thread, and virtual time. Turns and flushes end when the test says so.
  */
 import assert from 'node:assert/strict';
-import { LogDirectory } from '../../../engine/log/log_directory.ts';
 import { GroupCoordinator } from '../../../engine/groups/group_coordinator.ts';
+import { LogDirectory } from '../../../engine/log/log_directory.ts';
 import type { Clock } from '../../../engine/ports.ts';
 import { ReadAhead } from '../../../engine/read_ahead.ts';
 import { ThreadCalls } from '../../../engine/thread/calls.ts';
@@ -212,6 +212,14 @@ export class ShardWorld {
       },
       onFailed: (error) => assert.fail(error as Error),
     });
+    this.services = this.#makeServices(quorum, placements);
+    this.registry = makeRegistry(this.services);
+    await this.host.attach(hostPort);
+  }
+
+  #makeServices(quorum: QuorumClient, placements: Placements): ShardServices {
+    const { config, clock, logger, image } = this;
+    const random = new SeededRandom(6);
     const calls: ShardCalls = new ThreadCalls(0, []);
     this.groups = new GroupCoordinators({
       config: config.groups,
@@ -227,7 +235,7 @@ export class ShardWorld {
     this.groups.serve(calls);
     const routes = new Routes(this.partitions.table, placements, image);
     let sessionId = 0;
-    this.services = {
+    return {
       nodeId: 1,
       clusterId,
       image,
@@ -250,8 +258,6 @@ export class ShardWorld {
       producerIds: new ProducerIds(quorum),
       groups: new GroupRouter(image, routes, calls, this.groups),
     };
-    this.registry = makeRegistry(this.services);
-    await this.host.attach(hostPort);
   }
 
   async createTopic(

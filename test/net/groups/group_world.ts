@@ -1,10 +1,17 @@
 /** A world with the groups' topic, and clients of groups in short form. */
 import assert from 'node:assert/strict';
-import type { ApiName, JoinGroupResponse, MessageInputs } from '../../../net/protocol/messages.gen.ts';
+import type {
+  ApiName,
+  JoinGroupResponse,
+  MessageInputs,
+} from '../../../net/protocol/messages.gen.ts';
 import { type Sent, WorldConnection } from '../data_path/client.ts';
 import { ShardWorld } from '../data_path/shard_world.ts';
 
-export const settings = ['offsets.topic.num.partitions=3', 'group.initial.rebalance.delay.ms=0'];
+const settings: readonly string[] = [
+  'offsets.topic.num.partitions=3',
+  'group.initial.rebalance.delay.ms=0',
+];
 
 /** Topics `t` (2 partitions) and `u`, and the topic of the groups' state. */
 export async function groupWorld(more: readonly string[] = []): Promise<ShardWorld> {
@@ -58,7 +65,7 @@ export function joinRequest(
 }
 
 /** A dynamic member enters the group, alone or when the others have come back, too. */
-export async function join(world: ShardWorld, group: string): Promise<JoinGroupResponse> {
+async function join(world: ShardWorld, group: string): Promise<JoinGroupResponse> {
   const told = await ask(world, 'JoinGroup', 9, joinRequest(9, group));
   assert.equal(told.errorCode, 79, 'MEMBER_ID_REQUIRED');
   return ask(world, 'JoinGroup', 9, joinRequest(9, group, told.memberId));
@@ -101,7 +108,9 @@ export async function committed(world: ShardWorld, group: string): Promise<Recor
     groups: [{ groupId: group, topics: null }],
   });
   assert.equal(groups[0]?.errorCode, 0);
-  const partitions = groups[0].topics.flatMap((topic) => (topic.name === 't' ? topic.partitions : []));
+  const partitions = groups[0].topics.flatMap((topic) =>
+    topic.name === 't' ? topic.partitions : [],
+  );
   return Object.fromEntries(
     partitions.map((one) => [one.partitionIndex, Number(one.committedOffset)]),
   );

@@ -30,7 +30,12 @@ const commit: GroupRequest = {
         name: 't',
         topicId: 'AAAAAAAAAAAAAAAAAAAAAA',
         partitions: [
-          { partitionIndex: 0, committedOffset: 5n, committedLeaderEpoch: -1, committedMetadata: '' },
+          {
+            partitionIndex: 0,
+            committedOffset: 5n,
+            committedLeaderEpoch: -1,
+            committedMetadata: '',
+          },
         ],
       },
     ],
@@ -75,7 +80,7 @@ async function fixture(): Promise<Fixture> {
 }
 
 /** Whether the promise has been fulfilled, and with what. */
-async function valueOf<T>(promise: Promise<T>): Promise<T | 'waits'> {
+async function outcome<T>(promise: Promise<T>): Promise<T | 'waits'> {
   return Promise.race([promise, new Promise<'waits'>((resolve) => setImmediate(resolve, 'waits'))]);
 }
 
@@ -98,8 +103,8 @@ test('a reply goes to the request of its token', async () => {
   const tokens = machine.events.map((event) => (event.type === 'request' ? event.token : 0));
   machine.next = [{ type: 'reply', token: tokens[1] as number, reply: alive }];
   coordinator.topicsChanged(['t'], []);
-  assert.equal(await valueOf(first), 'waits');
-  assert.equal(await valueOf(second), alive);
+  assert.equal(await outcome(first), 'waits');
+  assert.equal(await outcome(second), alive);
 });
 
 test('after an append that the log refuses, those behind it are dropped', async () => {
@@ -159,14 +164,14 @@ test('a commit that is not flushed in time is answered so that the client tries 
   const late = coordinator.request(client, commit);
   const member = coordinator.request(client, heartbeat);
   world.advance(4_999);
-  assert.equal(await valueOf(late), 'waits');
+  assert.equal(await outcome(late), 'waits');
   world.advance(1);
-  const reply = await valueOf(late);
+  const reply = await outcome(late);
   assert(reply !== 'waits' && reply.api === 'OffsetCommit');
   assert.deepEqual(reply.body.topics[0]?.partitions, [
     { partitionIndex: 0, errorCode: ErrorCode.COORDINATOR_NOT_AVAILABLE },
   ]);
-  assert.equal(await valueOf(member), 'waits');
+  assert.equal(await outcome(member), 'waits');
 });
 
 test('one that resigns does nothing any more', async () => {
@@ -179,11 +184,11 @@ test('one that resigns does nothing any more', async () => {
   const away: GroupReply = { api: 'Heartbeat', body: { errorCode: ErrorCode.NOT_COORDINATOR } };
   machine.next = [{ type: 'reply', token, reply: away }];
   coordinator.resign();
-  assert.equal(await valueOf(parked), away);
+  assert.equal(await outcome(parked), away);
   events();
   world.settle();
   world.advance(100);
-  const after = await valueOf(coordinator.request(client, heartbeat));
+  const after = await outcome(coordinator.request(client, heartbeat));
   assert.deepEqual(after, away);
   assert.deepEqual([events(), machine.ticks], [[], []]);
 });
@@ -194,7 +199,7 @@ test('a directory that fails ends the coordinator', async () => {
   void coordinator.request(client, commit);
   world.leader('offsets').refuse(ErrorCode.KAFKA_STORAGE_ERROR);
   assert.deepEqual(events(), ['request', 'append_failed 1']);
-  const reply = await valueOf(coordinator.request(client, heartbeat));
+  const reply = await outcome(coordinator.request(client, heartbeat));
   assert.deepEqual(reply, { api: 'Heartbeat', body: { errorCode: ErrorCode.NOT_COORDINATOR } });
   assert.deepEqual(events(), ['resigned']);
 });

@@ -3,7 +3,14 @@ import { suite } from 'uvu';
 import { ErrorCode } from '../../../engine/error_code.gen.ts';
 import type { OffsetCommitResponse } from '../../../net/protocol/messages.gen.ts';
 import { WorldConnection } from '../data_path/client.ts';
-import { ask, commitRequest, committed, groupWorld, rest, stableGroup } from '../groups/group_world.ts';
+import {
+  ask,
+  commitRequest,
+  committed,
+  groupWorld,
+  rest,
+  stableGroup,
+} from '../groups/group_world.ts';
 
 const test = suite('08 offset commit');
 const unknownId = 'b8tRS7h4TJ2Vt43Dp85v2A';
@@ -83,7 +90,8 @@ test('a member of another generation, or nobody, commits nothing', async () => {
 
 test('what was committed is there after kill -9 and after a power cut', async () => {
   const world = await groupWorld();
-  for (const offset of [1, 2, 3]) await ask(world, 'OffsetCommit', 8, commitRequest('g', [[0, offset]]));
+  for (const offset of [1, 2, 3])
+    await ask(world, 'OffsetCommit', 8, commitRequest('g', [[0, offset]]));
   world.kill();
   await world.open();
   const early = new WorldConnection(world).send('OffsetFetch', 8, {

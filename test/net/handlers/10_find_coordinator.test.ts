@@ -25,7 +25,9 @@ for (let version = 4; version <= 6; version += 1)
   test(`v${version}: several keys at once`, async () => {
     const { client } = await world();
     const coordinatorKeys = ['a', 'b', ''];
-    const { coordinators } = await client.callLater('FindCoordinator', version, { coordinatorKeys });
+    const { coordinators } = await client.callLater('FindCoordinator', version, {
+      coordinatorKeys,
+    });
     assert.deepEqual(
       coordinators.map(({ key, nodeId, errorCode }) => [key, nodeId, errorCode]),
       coordinatorKeys.map((key) => [key, 1, 0]),

@@ -76,7 +76,7 @@ test('a member that waits holds up nobody, and is answered when all have come', 
       [0, 2],
     ],
   );
-  assert.deepEqual(answers.map(({ members }) => members.length).sort(), [0, 2]);
+  assert.deepEqual(new Set(answers.map(({ members }) => members.length)), new Set([0, 2]));
 });
 
 test('who does not come back within the rebalance timeout is left out', async () => {

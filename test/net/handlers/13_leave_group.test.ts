@@ -71,7 +71,8 @@ for (let version = 0; version <= 5; version += 1)
       });
     const answer = await sync(generationId);
     assert.deepEqual([answer.errorCode, [...answer.assignment]], [0, [7]]);
-    if (version >= 5) assert.deepEqual([answer.protocolType, answer.protocolName], ['consumer', 'range']);
+    if (version >= 5)
+      assert.deepEqual([answer.protocolType, answer.protocolName], ['consumer', 'range']);
     assert.equal((await sync(generationId + 1)).errorCode, ErrorCode.ILLEGAL_GENERATION);
   });
 

@@ -22,7 +22,12 @@ for (let version = 0; version <= 6; version += 1)
     );
     const [member] = group.members;
     assert.deepEqual(
-      [member?.memberId, member?.clientId, member?.clientHost, [...(member?.memberAssignment ?? [])]],
+      [
+        member?.memberId,
+        member?.clientId,
+        member?.clientHost,
+        [...(member?.memberAssignment ?? [])],
+      ],
       [memberId, 'test', '/127.0.0.1', [7]],
     );
     // READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS, as Kafka has them for groups.
@@ -73,10 +78,7 @@ test('while a coordinator loads, the list is not complete', async () => {
   assert.deepEqual([late.errorCode, late.groups.length], [0, 1]);
   // The first answer may have come when all was loaded already.
   if (early.errorCode !== 0)
-    assert.deepEqual(
-      [early.errorCode, early.groups],
-      [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, []],
-    );
+    assert.deepEqual([early.errorCode, early.groups], [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, []]);
 });
 
 for (let version = 0; version <= 3; version += 1)

@@ -17,16 +17,22 @@ export type VisitKeyValue = (
 let cursor = 0;
 
 /**
- * Visits `count` records that fill `bytes`, decompressed, from its start.
+ * Visits `count` records, decompressed, that lie in `bytes` from `from` on and end at `to` at the latest.
  *
  * @throws BatchFormatError
  */
-export function visitKeyValues(bytes: Uint8Array, count: number, visit: VisitKeyValue): void {
-  let at = 0;
+export function visitKeyValues(
+  bytes: Uint8Array,
+  from: number,
+  to: number,
+  count: number,
+  visit: VisitKeyValue,
+): void {
+  let at = from;
   for (let index = 0; index < count; index += 1) {
     const length = varint(bytes, at);
     const end = cursor + length;
-    if (length < 0 || end > bytes.length)
+    if (length < 0 || end > to)
       throw new BatchFormatError(`record ${index} of ${count}: a length of ${length}`);
     // The attributes, then the timestamp.
     at = skipVarlong(bytes, cursor + 1);

@@ -5,25 +5,68 @@
  * Thread: any; a call runs to its end.
  */
 import type { GroupRecord } from '../../engine/groups/group_records.ts';
-import { codecFor, versionsOf } from '../protocol/codec.ts';
-import type { MessageName } from '../protocol/messages.gen.ts';
+import { type Codec, codecFor, versionsOf } from '../protocol/codec.ts';
 import { ProtocolError, Reader } from '../protocol/reader.ts';
 import { encodeCoordinatorKey, encodeVersioned } from '../protocol/record_codec.ts';
 
 type RecordType = GroupRecord['type'];
 
-/** By the number in front of a key; the two of an offset commit have the same fields. */
-const typesByKey: Readonly<Record<number, RecordType>> = {
-  0: 'OffsetCommit',
-  1: 'OffsetCommit',
-  2: 'GroupMetadata',
-  3: 'ConsumerGroupMetadata',
-  4: 'ConsumerGroupPartitionMetadata',
-  5: 'ConsumerGroupMemberMetadata',
-  6: 'ConsumerGroupTargetAssignmentMetadata',
-  7: 'ConsumerGroupTargetAssignmentMember',
-  8: 'ConsumerGroupCurrentMemberAssignment',
-};
+/** One kind of record as it is read. Its codecs are kept at hand: a log holds millions of records of few kinds. */
+class StoredType {
+  readonly type: RecordType;
+  readonly #key: Codec<unknown>;
+  readonly #valueName: `${RecordType}Value`;
+  readonly #values: (Codec<unknown> | undefined)[] = [];
+
+  constructor(type: RecordType) {
+    this.type = type;
+    this.#key = codecFor(`${type}Key`, 0);
+    this.#valueName = `${type}Value`;
+  }
+
+  decodeKey(): unknown {
+    return decodeRest(this.#key);
+  }
+
+  decodeValue(version: number): unknown {
+    return decodeRest(this.#values[version] ?? this.#valueCodec(version));
+  }
+
+  #valueCodec(version: number): Codec<unknown> {
+    const name = this.#valueName;
+    const { min, max } = versionsOf(name);
+    if (version < min || version > max)
+      throw new ProtocolError(`${name}: version ${version}, and only ${min} to ${max} are known`);
+    const codec = codecFor(name, version);
+    this.#values[version] = codec;
+    return codec;
+  }
+}
+
+/** By the number in front of a key; the first two, of an offset commit, have the same fields. */
+const typesByKey = [
+  'OffsetCommit',
+  'OffsetCommit',
+  'GroupMetadata',
+  'ConsumerGroupMetadata',
+  'ConsumerGroupPartitionMetadata',
+  'ConsumerGroupMemberMetadata',
+  'ConsumerGroupTargetAssignmentMetadata',
+  'ConsumerGroupTargetAssignmentMember',
+  'ConsumerGroupCurrentMemberAssignment',
+] as const satisfies readonly RecordType[];
+
+const storedTypes: (StoredType | undefined)[] = [];
+
+/** Undefined for kinds that are not read here. */
+function storedType(number: number): StoredType | undefined {
+  const known = storedTypes[number];
+  const type = typesByKey[number];
+  if (known !== undefined || type === undefined) return known;
+  const stored = new StoredType(type);
+  storedTypes[number] = stored;
+  return stored;
+}
 
 const groupMetadataVersion = 3;
 const consumerGroupVersion = 0;
@@ -71,25 +114,21 @@ export function decodeGroupRecord(
 ): GroupRecord | null {
   if (keyLength < 2) return null;
   reader.reset(bytes, keyAt, keyAt + keyLength);
-  const type = typesByKey[int16('type of a key')];
-  if (type === undefined) return null;
-  const key = decodeRest(`${type}Key`, 0);
+  const stored = storedType(int16('type of a key'));
+  if (stored === undefined) return null;
+  const { type } = stored;
+  const key = stored.decodeKey();
   if (valueLength === -1) return { type, key, value: null } as GroupRecord;
   reader.reset(bytes, valueAt, valueAt + valueLength);
-  const name: MessageName = `${type}Value`;
-  const version = int16(name);
-  const { min, max } = versionsOf(name);
-  if (version < min || version > max)
-    throw new ProtocolError(`${name}: version ${version}, and only ${min} to ${max} are known`);
-  return { type, key, value: decodeRest(name, version) } as GroupRecord;
+  return { type, key, value: stored.decodeValue(int16('version of a value')) } as GroupRecord;
 }
 
 function int16(field: string): number {
   return reader.view.getInt16(reader.take(2, field));
 }
 
-function decodeRest(name: MessageName, version: number): unknown {
-  const value = codecFor(name, version).decode(reader);
+function decodeRest(codec: Codec<unknown>): unknown {
+  const value = codec.decode(reader);
   if (reader.remaining !== 0) reader.fail('end', `${reader.remaining} bytes are left over`);
   return value;
 }

@@ -18,7 +18,7 @@ function textOf(bytes: Uint8Array, at: number, length: number): string | null {
 
 function visit(bytes: Uint8Array, count: number): Pair[] {
   const pairs: Pair[] = [];
-  visitKeyValues(bytes, count, (buf, keyAt, keyLength, valueAt, valueLength) => {
+  visitKeyValues(bytes, 0, bytes.length, count, (buf, keyAt, keyLength, valueAt, valueLength) => {
     pairs.push([textOf(buf, keyAt, keyLength), textOf(buf, valueAt, valueLength)]);
   });
   return pairs;

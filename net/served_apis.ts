@@ -21,6 +21,8 @@ import { describeConfigsHandler } from './handlers/32_describe_configs.ts';
 import { deleteGroupsHandler } from './handlers/42_delete_groups.ts';
 import { offsetDeleteHandler } from './handlers/47_offset_delete.ts';
 import { describeClusterHandler } from './handlers/60_describe_cluster.ts';
+import { consumerGroupHeartbeatHandler } from './handlers/68_consumer_group_heartbeat.ts';
+import { consumerGroupDescribeHandler } from './handlers/69_consumer_group_describe.ts';
 import { describeTopicPartitionsHandler } from './handlers/75_describe_topic_partitions.ts';
 import { Registry } from './server/registry.ts';
 import type { ShardServices } from './shard_services.ts';
@@ -50,6 +52,8 @@ export function makeRegistry(services: ShardServices): Registry {
   registry.register(deleteGroupsHandler(services));
   registry.register(offsetDeleteHandler(services));
   registry.register(describeClusterHandler(services));
+  registry.register(consumerGroupHeartbeatHandler(services));
+  registry.register(consumerGroupDescribeHandler(services));
   registry.register(describeTopicPartitionsHandler(services));
   return registry;
 }

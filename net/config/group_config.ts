@@ -27,6 +27,7 @@ export function readGroups(settings: Settings): GroupConfig {
     consumerSessionTimeoutMs: settings.number('group.consumer.session.timeout.ms'),
     consumerHeartbeatIntervalMs: settings.number('group.consumer.heartbeat.interval.ms'),
     consumerMaxSize: settings.number('group.consumer.max.size'),
+    consumerAssignmentIntervalMs: settings.number('group.consumer.assignment.interval.ms'),
     // The table allows no other names.
     consumerAssignors: settings.list('group.consumer.assignors') as ConsumerAssignorName[],
     offsetsCommitTimeoutMs: settings.number('offsets.commit.timeout.ms'),

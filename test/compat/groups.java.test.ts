@@ -1,3 +1,3 @@
 import { groupSuite } from './group_suite.ts';
 
-groupSuite('java', { cooperative: true, statics: true }).run();
+groupSuite('java', { cooperative: true, statics: true, consumer: true }).run();

@@ -1,3 +1,3 @@
 import { groupSuite } from './group_suite.ts';
 
-groupSuite('python', { cooperative: true, statics: true }).run();
+groupSuite('python', { cooperative: true, statics: true, consumer: true }).run();

@@ -297,4 +297,25 @@ export const requestsOf: { [N in ApiName]?: RequestsOf<N> } = {
         partitions: [{ partitionIndex: 0 }, { partitionIndex: 9 }],
       })),
     })),
+  ConsumerGroupHeartbeat: (_world, version) =>
+    groupIds.flatMap((groupId) =>
+      [0, 1, -1, -2].flatMap((memberEpoch) =>
+        [
+          { memberId: version === 0 && memberEpoch === 0 ? '' : 'm', serverAssignor: null },
+          { memberId: 'n', instanceId: 'i', serverAssignor: 'odd' },
+        ].map((member) => ({
+          groupId: `consumer-${groupId}`,
+          ...member,
+          memberEpoch,
+          rebalanceTimeoutMs: 10_000,
+          subscribedTopicNames: ['full', 'nope'],
+          topicPartitions: [],
+        })),
+      ),
+    ),
+  ConsumerGroupDescribe: () =>
+    [false, true].map((includeAuthorizedOperations) => ({
+      groupIds: groupIds.flatMap((groupId) => [groupId, `consumer-${groupId}`]),
+      includeAuthorizedOperations,
+    })),
 };

@@ -1,13 +1,15 @@
 /** One change of a consumer group: its records, how they are undone, and who is answered once they are committed. */
-import type { ErrorCode } from '../error_code.gen.ts';
 import type { ConsumerGroup } from './consumer_group.ts';
 import type { CoordinatorRuntime } from './coordinator_runtime.ts';
-import type { ConsumerGroupHeartbeatReply } from './group_api.ts';
+import type { GroupReply, GroupRequest } from './group_api.ts';
 import type { GroupRecord } from './group_records.ts';
+import { refusal } from './refusals.ts';
 
-interface HeldReply {
+export interface HeldReply {
   readonly token: number;
-  readonly body: ConsumerGroupHeartbeatReply;
+  /** Names the form of the answer if it comes to an error. */
+  readonly request: GroupRequest;
+  readonly reply: GroupReply;
 }
 
 /** Answers that have seen the state of an append that is undecided. */
@@ -48,7 +50,7 @@ export class ConsumerChange {
     const group = this.#group;
     if (this.#records.length === 0) {
       if (reply === null) return;
-      if (group.hold === null) send(this.#runtime, reply);
+      if (group.hold === null) this.#runtime.reply(reply.token, reply.reply);
       else group.hold.replies.push(reply);
       return;
     }
@@ -59,34 +61,16 @@ export class ConsumerChange {
       committed: () => {
         hold.isDecided = true;
         if (group.hold === hold) group.hold = null;
-        for (const held of hold.replies) send(this.#runtime, held);
+        for (const held of hold.replies) this.#runtime.reply(held.token, held.reply);
       },
       failed: (error) => {
         // Failures come from the last append to the first, so this is the last.
         group.hold = hold.before?.isDecided === false ? hold.before : null;
         for (const record of this.#undo.reverse()) group.replay(record);
         this.#undone();
-        for (const { token } of hold.replies)
-          send(this.#runtime, { token, body: failedHeartbeat(error, null) });
+        for (const { token, request } of hold.replies)
+          this.#runtime.reply(token, refusal(request, error));
       },
     });
   }
-}
-
-export function failedHeartbeat(
-  errorCode: ErrorCode,
-  errorMessage: string | null,
-): ConsumerGroupHeartbeatReply {
-  return {
-    errorCode,
-    errorMessage,
-    memberId: null,
-    memberEpoch: 0,
-    heartbeatIntervalMs: 0,
-    assignment: null,
-  };
-}
-
-function send(runtime: CoordinatorRuntime, { token, body }: HeldReply): void {
-  runtime.reply(token, { api: 'ConsumerGroupHeartbeat', body });
 }

@@ -3,7 +3,7 @@
  * look-ups, however large the group is.
  */
 import { ErrorCode } from '../error_code.gen.ts';
-import { ConsumerChange, failedHeartbeat } from './consumer_change.ts';
+import { ConsumerChange, type HeldReply } from './consumer_change.ts';
 import { ConsumerGroup } from './consumer_group.ts';
 import type { Refusal } from './consumer_heartbeat_rules.ts';
 import { leave, removeMember, replaceStaticMember } from './consumer_leave.ts';
@@ -18,6 +18,7 @@ import type {
 } from './group_api.ts';
 import type { ConsumerGroupMemberMetadataValue } from './group_records.ts';
 import { areWithin, samePartitions, withoutEpochs } from './partition_epochs.ts';
+import { refusal } from './refusals.ts';
 import { byText } from './text_order.ts';
 
 export interface ConsumerHeartbeat {
@@ -73,18 +74,20 @@ export function heartbeatConsumer(
   change: ConsumerChange,
 ): void {
   const { token, request } = heartbeat;
-  const refuse = ({ errorCode, errorMessage }: Refusal): void =>
-    runtime.reply(token, {
-      api: 'ConsumerGroupHeartbeat',
-      body: failedHeartbeat(errorCode, errorMessage),
-    });
-  const refusal = checkMember(runtime, group, request);
-  if (refusal !== null) {
-    refuse(refusal);
-    return;
+  const problem = checkMember(runtime, group, request);
+  if (problem !== null) {
+    const asked = { api: 'ConsumerGroupHeartbeat' as const, body: request };
+    runtime.reply(token, refusal(asked, problem.errorCode, problem.errorMessage));
+  } else if (request.memberEpoch < 0) {
+    change.store(held(heartbeat, leave(runtime, group, request, change)));
+  } else {
+    change.store(held(heartbeat, goOn(runtime, group, heartbeat, change)));
   }
-  if (request.memberEpoch < 0) leave(runtime, group, heartbeat, change);
-  else goOn(runtime, group, heartbeat, change);
+}
+
+function held({ token, request }: ConsumerHeartbeat, body: ConsumerGroupHeartbeatReply): HeldReply {
+  const api = 'ConsumerGroupHeartbeat';
+  return { token, request: { api, body: request }, reply: { api, body } };
 }
 
 function checkMember(
@@ -158,9 +161,9 @@ function checkEpoch(
 function goOn(
   runtime: CoordinatorRuntime,
   group: ConsumerGroup,
-  { token, client, request }: ConsumerHeartbeat,
+  { client, request }: ConsumerHeartbeat,
   change: ConsumerChange,
-): void {
+): ConsumerGroupHeartbeatReply {
   const { groupId } = group;
   const memberId = request.memberId === '' ? runtime.newUuid() : request.memberId;
   const before = group.members.get(memberId);
@@ -177,6 +180,8 @@ function goOn(
     change.put({ type: 'ConsumerGroupMemberMetadata', key, value: metadata });
   }
   maybeBumpEpoch(runtime, group, change, mustBump);
+  // Who wants other topics than before should not be kept on the old ones.
+  if (known !== null && mustBump) group.nextAssignmentMs = -Infinity;
   maybeUpdateTarget(runtime, group, change);
   const member = group.members.get(memberId) as ConsumerMember;
   const { assigned } = member;
@@ -187,7 +192,7 @@ function goOn(
   if (step !== null) change.put(step);
   group.restartSession(member);
   const tellsAssignment = isFull(request) || isNew || !samePartitions(assigned, member.assigned);
-  change.store({ token, body: reply(runtime, member, tellsAssignment) });
+  return reply(runtime, member, tellsAssignment);
 }
 
 function reply(

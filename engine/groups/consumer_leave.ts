@@ -2,20 +2,25 @@
 import { ErrorCode } from '../error_code.gen.ts';
 import type { ConsumerChange } from './consumer_change.ts';
 import { type ConsumerGroup, currentAssignment } from './consumer_group.ts';
-import type { ConsumerHeartbeat } from './consumer_heartbeat.ts';
 import { type ConsumerMember, MemberState, staticLeaveEpoch } from './consumer_member.ts';
 import { awayRecord } from './consumer_reconciler.ts';
 import { maybeBumpEpoch } from './consumer_target.ts';
 import type { CoordinatorRuntime } from './coordinator_runtime.ts';
+import type {
+  ConsumerGroupHeartbeatReply,
+  ConsumerGroupHeartbeatRequest,
+  LeaveGroupReply,
+  LeaveGroupRequest,
+} from './group_api.ts';
 import type { ConsumerGroupMemberMetadataValue } from './group_records.ts';
 
-/** A static member that goes for a while keeps its partitions until its session ends. */
+/** The member is there. A static member that goes for a while keeps its partitions until its session ends. */
 export function leave(
   runtime: CoordinatorRuntime,
   group: ConsumerGroup,
-  { token, request }: ConsumerHeartbeat,
+  request: ConsumerGroupHeartbeatRequest,
   change: ConsumerChange,
-): void {
+): ConsumerGroupHeartbeatReply {
   const member = group.members.get(request.memberId) as ConsumerMember;
   if (request.memberEpoch === staticLeaveEpoch) {
     change.put(awayRecord(group, member, staticLeaveEpoch));
@@ -23,7 +28,7 @@ export function leave(
     removeMember(group, change, member);
     maybeBumpEpoch(runtime, group, change, true);
   }
-  const body = {
+  return {
     errorCode: ErrorCode.NONE,
     errorMessage: null,
     memberId: request.memberId,
@@ -31,7 +36,27 @@ export function leave(
     heartbeatIntervalMs: 0,
     assignment: null,
   };
-  change.store({ token, body });
+}
+
+/** LeaveGroup: an administrator takes static members out by their instance ids (KIP-345); others leave by heartbeat. */
+export function leaveByInstance(
+  runtime: CoordinatorRuntime,
+  group: ConsumerGroup,
+  request: LeaveGroupRequest,
+  change: ConsumerChange,
+): LeaveGroupReply {
+  let hasLeft = false;
+  const members = request.members.map(({ memberId, groupInstanceId }) => {
+    const member =
+      memberId === '' && groupInstanceId !== null ? group.staticMember(groupInstanceId) : undefined;
+    if (member === undefined)
+      return { memberId, groupInstanceId, errorCode: ErrorCode.UNKNOWN_MEMBER_ID };
+    removeMember(group, change, member);
+    hasLeft = true;
+    return { memberId, groupInstanceId, errorCode: ErrorCode.NONE };
+  });
+  if (hasLeft) maybeBumpEpoch(runtime, group, change, true);
+  return { errorCode: ErrorCode.NONE, members };
 }
 
 /** Its partitions are free at once. */

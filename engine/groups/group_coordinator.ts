@@ -22,6 +22,7 @@ import { groupTombstone } from './classic_records.ts';
 import { checkConsumerCommit, checkConsumerFetch } from './consumer_commit.ts';
 import { type ConsumerHeartbeat, heartbeatConsumer, newChange } from './consumer_heartbeat.ts';
 import { checkHeartbeat } from './consumer_heartbeat_rules.ts';
+import { leaveByInstance } from './consumer_leave.ts';
 import { describeConsumer } from './consumer_views.ts';
 import type { CoordinatorEffect, CoordinatorEvent, Instant } from './coordinator_events.ts';
 import { CoordinatorLoader } from './coordinator_loader.ts';
@@ -286,6 +287,10 @@ export class GroupCoordinator {
     const group = this.#table.get(groupId);
     if (groupId === '') {
       runtime.reply(token, refusal(request, ErrorCode.INVALID_GROUP_ID));
+    } else if (request.api === 'LeaveGroup' && group?.type === 'consumer') {
+      const change = newChange(runtime, group);
+      const body = leaveByInstance(runtime, group, request.body, change);
+      change.store({ token, request, reply: { api: 'LeaveGroup', body } });
     } else if (group?.type !== 'classic') {
       runtime.reply(token, refusal(request, ErrorCode.UNKNOWN_MEMBER_ID));
     } else if (request.api === 'SyncGroup') {

@@ -62,7 +62,6 @@ test('keep their promises and settle', () => {
     'requests of strangers',
     'new partitions',
     'refused: group is full',
-    'settled with members',
   ])
     assert((totals[what] ?? 0) > seeds / 20, `too little of ${what}: ${JSON.stringify(totals)}`);
 });

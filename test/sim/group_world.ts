@@ -47,6 +47,9 @@ export class GroupWorld {
   readonly #options: GroupOptions;
   readonly #without: readonly Rule[];
   readonly #queue = new EventQueue();
+  /** How long the log takes to commit, at most, and how often it fails. */
+  readonly #commitDelayMs: number;
+  readonly #failureChance: number;
   readonly #waiting = new Map<number, Waiting>();
   #coordinator: GroupCoordinator;
   /** Grows with each restart. */
@@ -60,6 +63,8 @@ export class GroupWorld {
     this.random = new SeededRandom(seed * 2);
     this.faults = new SeededRandom(seed * 2 + 1);
     this.#options = options;
+    this.#commitDelayMs = [2, 20, 500][this.faults.below(3)] ?? 0;
+    this.#failureChance = [0, 0.003, 0.03][this.faults.below(3)] ?? 0;
     this.#without = without;
     this.#coordinator = this.#newCoordinator();
     this.#load();
@@ -200,7 +205,7 @@ export class GroupWorld {
       if (effect.type === 'reply') this.#reply(effect.token, effect.reply);
       else if (effect.type === 'append' && !isDropping) {
         this.#appends.push(effect);
-        isDropping = this.isFaulty && this.faults.chance(0.003);
+        isDropping = this.isFaulty && this.faults.chance(this.#failureChance);
         if (isDropping) this.#fail(effect.appendId);
         else this.#scheduleCommit(effect.appendId);
       }
@@ -210,10 +215,10 @@ export class GroupWorld {
   #scheduleCommit(appendId: number): void {
     const incarnation = this.#incarnation;
     const isSlow = this.isFaulty && this.faults.chance(0.01);
-    this.after(isSlow ? this.faults.below(4_000) : this.random.below(10), () => {
+    this.after(isSlow ? this.faults.below(4_000) : this.random.below(this.#commitDelayMs), () => {
       if (incarnation !== this.#incarnation) return;
       if (!this.#appends.some((append) => append.appendId === appendId)) return;
-      if (this.isFaulty && this.faults.chance(0.003)) {
+      if (this.isFaulty && this.faults.chance(this.#failureChance)) {
         this.#fail(appendId);
         return;
       }

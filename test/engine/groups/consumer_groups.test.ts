@@ -2,55 +2,12 @@
 import assert from 'node:assert/strict';
 import { suite } from 'uvu';
 import { ErrorCode } from '../../../engine/error_code.gen.ts';
-import type {
-  ConsumerGroupHeartbeatReply,
-  ConsumerGroupHeartbeatRequest,
-} from '../../../engine/groups/group_api.ts';
-import type { GroupOptions } from '../../../engine/groups/group_options.ts';
-import { type Asked, CoordinatorDriver, commitError, groupId } from './coordinator_driver.ts';
+import type { ConsumerGroupHeartbeatRequest } from '../../../engine/groups/group_api.ts';
+import { beat, describe, newDriver, owning, told } from './consumer_driver.ts';
+import { type Asked, CoordinatorDriver } from './coordinator_driver.ts';
 
 const test = suite('consumer groups');
 const sessionMs = 45_000;
-
-/** A world with topic t of some partitions. */
-function newDriver(partitionCount: number, options: Partial<GroupOptions> = {}): CoordinatorDriver {
-  const driver = new CoordinatorDriver({ consumerAssignmentIntervalMs: 0, ...options });
-  driver.topics.set('t', { topicId: 'T', partitionCount });
-  return driver;
-}
-
-function beat(
-  driver: CoordinatorDriver,
-  memberId: string,
-  memberEpoch: number,
-  more: Partial<ConsumerGroupHeartbeatRequest> = {},
-): Asked<'ConsumerGroupHeartbeat'> {
-  const isFirst = memberEpoch === 0;
-  return driver.ask('ConsumerGroupHeartbeat', {
-    groupId,
-    apiVersion: 1,
-    memberId,
-    memberEpoch,
-    instanceId: null,
-    rackId: null,
-    rebalanceTimeoutMs: isFirst ? 30_000 : -1,
-    subscribedTopicNames: isFirst ? ['t'] : null,
-    subscribedTopicRegex: null,
-    serverAssignor: null,
-    topicPartitions: isFirst ? [] : null,
-    ...more,
-  });
-}
-
-/** The partitions of t in an answer, null if it tells of none. */
-function told({ assignment }: ConsumerGroupHeartbeatReply): number[] | null {
-  if (assignment === null) return null;
-  return assignment.topicPartitions.flatMap(({ partitions }) => [...partitions]).sort();
-}
-
-const owning = (...partitions: number[]): Partial<ConsumerGroupHeartbeatRequest> => ({
-  topicPartitions: partitions.length === 0 ? [] : [{ topicId: 'T', partitions }],
-});
 
 const errorOf = (asked: Asked<'ConsumerGroupHeartbeat'>): ErrorCode => asked.body.errorCode;
 
@@ -113,10 +70,6 @@ test('partitions are given up before they are given to others, and what is kept 
   assert.equal(describe(driver).groupState, 'Stable');
 });
 
-function describe(driver: CoordinatorDriver) {
-  return driver.ask('ConsumerGroupDescribe', { groupId }).body;
-}
-
 test('who does not give up partitions within the rebalance time-out is put out', () => {
   const driver = newDriver(2);
   beat(driver, 'a', 0);
@@ -178,7 +131,7 @@ test('a static member that is away keeps its partitions until its session ends, 
   beat(driver, 'a', 0, instance);
   assert.equal(errorOf(beat(driver, 'b', 0, instance)), ErrorCode.UNRELEASED_INSTANCE_ID);
   assert.equal(beat(driver, 'a', -2, instance).body.memberEpoch, -2);
-  const { epochBefore } = { epochBefore: describe(driver).groupEpoch };
+  const epochBefore = describe(driver).groupEpoch;
   const back = beat(driver, 'b', 0, instance).body;
   assert.deepEqual([back.memberEpoch, told(back)], [1, [0, 1]]);
   assert.equal(describe(driver).groupEpoch, epochBefore);
@@ -186,6 +139,28 @@ test('a static member that is away keeps its partitions until its session ends, 
   beat(driver, 'b', -2, instance);
   driver.advance(sessionMs);
   assert.equal(describe(driver).groupState, 'Empty');
+});
+
+test('KIP-345: an administrator takes a static member out by its instance id', () => {
+  const driver = newDriver(1);
+  beat(driver, 'a', 0, { instanceId: 'i' });
+  beat(driver, 'b', 0);
+  driver.commitsAtOnce = false;
+  const members = [
+    { memberId: '', groupInstanceId: 'i', reason: null },
+    { memberId: 'b', groupInstanceId: null, reason: null },
+  ];
+  const leaving = driver.ask('LeaveGroup', { groupId: 'group', members });
+  assert.equal(leaving.isAnswered, false);
+  driver.commit();
+  assert.deepEqual(
+    leaving.body.members.map(({ errorCode }) => errorCode),
+    [ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID],
+  );
+  assert.deepEqual(
+    describe(driver).members.map(({ memberId }) => memberId),
+    ['b'],
+  );
 });
 
 test('requests that cannot be taken say why', () => {
@@ -248,6 +223,14 @@ test('a changed subscription moves partitions', () => {
   assert.deepEqual(moved.assignment, { topicPartitions: [{ topicId: 'U', partitions: [0] }] });
 });
 
+test('a changed subscription does not wait for the assignment interval', () => {
+  const driver = newDriver(1, { consumerAssignmentIntervalMs: 1_000 });
+  driver.topics.set('u', { topicId: 'U', partitionCount: 1 });
+  beat(driver, 'a', 0);
+  const { body } = beat(driver, 'a', 1, { subscribedTopicNames: ['u'] });
+  assert.deepEqual(body.assignment, { topicPartitions: [] });
+});
+
 test('members that join one after the other share the computation of the target', () => {
   const driver = newDriver(2, { consumerAssignmentIntervalMs: 1_000 });
   beat(driver, 'a', 0);
@@ -287,114 +270,6 @@ test('sessions begin anew after a restart', () => {
   driver.restart();
   driver.advance(sessionMs - 1);
   assert.equal(errorOf(beat(driver, 'a', 1)), ErrorCode.NONE);
-});
-
-test('commits carry the member epoch', () => {
-  const driver = newDriver(2);
-  beat(driver, 'a', 0);
-  const errorAt = (epoch: number, partition: number, apiVersion = 9): ErrorCode | undefined =>
-    commitError(
-      driver.commitOffset(1n, {
-        memberId: 'a',
-        generationIdOrMemberEpoch: epoch,
-        partition,
-        apiVersion,
-      }),
-    );
-  assert.equal(errorAt(1, 0), ErrorCode.NONE);
-  assert.equal(errorAt(1, 0, 8), ErrorCode.UNSUPPORTED_VERSION);
-  assert.equal(errorAt(2, 0), ErrorCode.STALE_MEMBER_EPOCH);
-  assert.equal(commitError(driver.commitOffset(1n)), ErrorCode.UNKNOWN_MEMBER_ID);
-  beat(driver, 'b', 0);
-  const [kept] = told(beat(driver, 'a', 1).body) ?? [];
-  assert(kept !== undefined);
-  beat(driver, 'a', 1, owning(kept));
-  // KIP-1251: what it has had since that epoch it may still commit with it.
-  assert.equal(errorAt(1, kept), ErrorCode.NONE);
-  assert.equal(errorAt(1, 1 - kept), ErrorCode.STALE_MEMBER_EPOCH);
-});
-
-test('a fetch of offsets that names a member is checked', () => {
-  const driver = newDriver(1);
-  beat(driver, 'a', 0);
-  const errorAt = (memberId: string | null, memberEpoch: number): ErrorCode =>
-    driver.ask('OffsetFetch', { groupId, memberId, memberEpoch, topics: null }).body.errorCode;
-  assert.equal(errorAt('a', 1), ErrorCode.NONE);
-  assert.equal(errorAt(null, -1), ErrorCode.NONE);
-  assert.equal(errorAt('a', 2), ErrorCode.STALE_MEMBER_EPOCH);
-  assert.equal(errorAt('b', 1), ErrorCode.UNKNOWN_MEMBER_ID);
-});
-
-test('the two protocols do not meet in a group with members, and an empty group changes over with its offsets', () => {
-  const driver = newDriver(1);
-  const { memberId, generationId } = driver.alone();
-  driver.commitOffset(7n, { memberId, generationIdOrMemberEpoch: generationId });
-  assert.equal(errorOf(beat(driver, 'a', 0)), ErrorCode.GROUP_ID_NOT_FOUND);
-  assert.equal(describe(driver).errorCode, ErrorCode.GROUP_ID_NOT_FOUND);
-  driver.advance(10_000);
-  assert.equal(errorOf(beat(driver, 'a', 0)), ErrorCode.NONE);
-  assert.deepEqual(driver.offsets(), { 't-0': 7n });
-  assert.equal(driver.join().body.errorCode, ErrorCode.INCONSISTENT_GROUP_PROTOCOL);
-  assert.equal(driver.state(), 'Dead', 'DescribeGroups knows classic groups only');
-  driver.restart();
-  assert.equal(describe(driver).groupState, 'Stable');
-  beat(driver, 'a', -1);
-  assert.equal(driver.join().body.errorCode, ErrorCode.NONE);
-  assert.deepEqual(driver.offsets(), { 't-0': 7n });
-  driver.restart();
-  assert.deepEqual(driver.offsets(), { 't-0': 7n });
-});
-
-test('ListGroups, DeleteGroups and OffsetDelete treat them as Kafka does', () => {
-  const driver = newDriver(1);
-  beat(driver, 'a', 0);
-  driver.commitOffset(1n, { memberId: 'a', generationIdOrMemberEpoch: 1 });
-  const { groups } = driver.ask('ListGroups', { statesFilter: [], typesFilter: ['consumer'] }).body;
-  assert.deepEqual(groups, [
-    { groupId, protocolType: 'consumer', groupState: 'Stable', groupType: 'consumer' },
-  ]);
-  const deletion = (): ErrorCode => driver.ask('DeleteGroups', { groupId }).body.errorCode;
-  assert.equal(deletion(), ErrorCode.NON_EMPTY_GROUP);
-  const topics = [{ name: 't', partitions: [{ partitionIndex: 0 }] }];
-  const refused = driver.ask('OffsetDelete', { groupId, topics }).body.topics[0]?.partitions[0];
-  assert.equal(refused?.errorCode, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC);
-  beat(driver, 'a', -1);
-  assert.equal(deletion(), ErrorCode.NONE);
-  driver.restart();
-  assert.equal(describe(driver).errorCode, ErrorCode.GROUP_ID_NOT_FOUND);
-  assert.deepEqual(driver.offsets(), {});
-});
-
-test('1,000 members over 1,000 partitions settle within two heartbeat intervals of the last join', () => {
-  const driver = newDriver(1_000, { consumerAssignmentIntervalMs: 1_000 });
-  const members = Array.from({ length: 1_000 }, (_, index) => ({
-    memberId: `m${index}`,
-    epoch: 0,
-    owned: [] as readonly number[],
-  }));
-  const heartbeat = (member: (typeof members)[number], mustTell: boolean): void => {
-    const { memberId, epoch } = member;
-    const { body } = beat(driver, memberId, epoch, mustTell ? owning(...member.owned) : {});
-    assert.equal(body.errorCode, ErrorCode.NONE);
-    member.epoch = body.memberEpoch;
-    const assigned = told(body);
-    if (assigned === null) return;
-    member.owned = assigned;
-    // A client that has given up something says so at once.
-    if (!mustTell && epoch !== 0) heartbeat(member, true);
-  };
-  for (const member of members) {
-    heartbeat(member, false);
-    driver.advance(10);
-  }
-  for (let round = 0; round < 2; round += 1) {
-    for (const member of members) {
-      driver.advance(5);
-      heartbeat(member, false);
-    }
-  }
-  assert.equal(describe(driver).groupState, 'Stable');
-  assert(members.every(({ owned }) => owned.length === 1));
 });
 
 test.run();

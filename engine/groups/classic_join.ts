@@ -229,6 +229,7 @@ function storeReplaced(
       if (group.members.get(member.memberId) !== member) return;
       const failure = failedJoin(member.memberId, ErrorCode.UNKNOWN_MEMBER_ID);
       answerJoin(runtime, group, member, failure);
+      restartSession(runtime, member);
       if (group.generationId !== generationId || group.state !== ClassicState.stable) return;
       runtime.stopTimer(member.session);
       group.replace(member, old, group.protocolType ?? '');

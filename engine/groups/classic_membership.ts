@@ -54,7 +54,6 @@ export function syncGroup(
   if (group.pendingSync.size === 0) runtime.stopTimer(group.syncPhase);
   if (group.state === ClassicState.stable) {
     answerSync(runtime, group, member, ErrorCode.NONE);
-    restartSession(runtime, member);
   } else if (
     member.memberId === group.leaderId &&
     group.storedGenerationId !== group.generationId
@@ -104,9 +103,7 @@ function storeAssignments(
       group.transitionTo(ClassicState.stable, runtime.wallMs);
       for (const member of group.members.values()) {
         member.assignment = assignmentOf(member);
-        if (member.syncToken === null) continue;
         answerSync(runtime, group, member, ErrorCode.NONE);
-        restartSession(runtime, member);
       }
     },
     failed: (error) => {

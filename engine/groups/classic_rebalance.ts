@@ -187,7 +187,10 @@ export function failedJoin(memberId: string, errorCode: ErrorCode): JoinGroupRep
   };
 }
 
-/** Answers the SyncGroup that waits, if one does, with the member's assignment or an error. */
+/**
+ * Answers the SyncGroup that waits, if one does, with the member's assignment or an error. Its session begins anew: an end
+ * that came while it waited has been passed over.
+ */
 export function answerSync(
   runtime: CoordinatorRuntime,
   group: ClassicGroup,
@@ -204,6 +207,7 @@ export function answerSync(
     assignment: errorCode === ErrorCode.NONE ? member.assignment : noAssignment,
   };
   runtime.reply(token, { api: 'SyncGroup', body });
+  restartSession(runtime, member);
 }
 
 /** Takes a member out. What it waits for is answered, so that its client, if there is one, joins again. */

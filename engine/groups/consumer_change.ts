@@ -15,9 +15,9 @@ export interface HeldReply {
 /** Answers that have seen the state of an append that is undecided. */
 export interface Hold {
   readonly replies: HeldReply[];
-  /** That of the append before, if it was undecided. */
-  readonly before: Hold | null;
-  isDecided: boolean;
+  /** That of the append before, if it was undecided then. */
+  before: Hold | null;
+  isCommitted: boolean;
 }
 
 export class ConsumerChange {
@@ -55,17 +55,19 @@ export class ConsumerChange {
       return;
     }
     const replies = reply === null ? [] : [reply];
-    const hold: Hold = { replies, before: group.hold, isDecided: false };
+    const hold: Hold = { replies, before: group.hold, isCommitted: false };
     group.hold = hold;
     this.#runtime.append(this.#records, {
       committed: () => {
-        hold.isDecided = true;
+        hold.isCommitted = true;
+        // What was before is committed, too: the chain ends here.
+        hold.before = null;
         if (group.hold === hold) group.hold = null;
         for (const held of hold.replies) this.#runtime.reply(held.token, held.reply);
       },
       failed: (error) => {
         // Failures come from the last append to the first, so this is the last.
-        group.hold = hold.before?.isDecided === false ? hold.before : null;
+        group.hold = hold.before?.isCommitted === false ? hold.before : null;
         for (const record of this.#undo.reverse()) group.replay(record);
         this.#undone();
         for (const { token, request } of hold.replies)

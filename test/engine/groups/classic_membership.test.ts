@@ -2,9 +2,10 @@
 import assert from 'node:assert/strict';
 import { suite } from 'uvu';
 import { ErrorCode } from '../../../engine/error_code.gen.ts';
-import { type Asked, CoordinatorDriver, groupId } from './coordinator_driver.ts';
+import { type Asked, CoordinatorDriver, groupId, subscription } from './coordinator_driver.ts';
 
 const test = suite('members of classic groups');
+const changed = [{ name: 'range', metadata: subscription('t', 'u') }];
 
 const text = ({ body }: Asked<'SyncGroup'>): string => Buffer.from(body.assignment).toString();
 
@@ -137,6 +138,27 @@ test('a member that waits in a rebalance needs no heartbeats', () => {
   assert.equal(waiting.body.errorCode, ErrorCode.NONE);
 });
 
+test('a static member whose session ended while it waited in SyncGroup can still be lost', () => {
+  const driver = new CoordinatorDriver({ initialRebalanceDelayMs: 1_000 });
+  const joins = ['i', 'j'].map((groupInstanceId) =>
+    driver.join({ groupInstanceId, rebalanceTimeoutMs: 40_000 }),
+  );
+  driver.advance(2_000);
+  const leader = joins[0]?.body.leader ?? '';
+  const follower = joins.map(({ body }) => body.memberId).find((id) => id !== leader) ?? '';
+  const instance = joins[0]?.body.memberId === leader ? 'i' : 'j';
+  const waiting = driver.sync(follower, 1, {}, instance === 'i' ? 'j' : 'i');
+  for (let elapsed = 0; elapsed < 35_000; elapsed += 5_000) {
+    driver.heartbeat(leader, 1, instance);
+    driver.advance(5_000);
+  }
+  // The leader joins again instead, and nothing is heard of the follower any more.
+  driver.join({ memberId: leader, groupInstanceId: instance, protocols: changed });
+  assert.equal(waiting.body.errorCode, ErrorCode.REBALANCE_IN_PROGRESS);
+  driver.advance(10_000);
+  assert.equal(driver.state(), 'CompletingRebalance');
+});
+
 test('members leave in one request, each with its own answer', () => {
   const driver = new CoordinatorDriver({ initialRebalanceDelayMs: 1_000 });
   const joins = [driver.join(), driver.join({ groupInstanceId: 'i' })];
@@ -208,6 +230,17 @@ test('after a restart a generation that was not stored is unknown', () => {
   const { driver, leader } = newPair();
   driver.restart();
   assert.equal(driver.heartbeat(leader, 1), ErrorCode.UNKNOWN_MEMBER_ID);
+});
+
+test('a group that is loaded with more members than are allowed now rebalances down to them', () => {
+  const { driver, leader, follower } = newPair();
+  driver.sync(leader, 1, {});
+  const smaller = new CoordinatorDriver({ maxSize: 1 }, driver.log);
+  assert.equal(smaller.heartbeat(leader, 1), ErrorCode.REBALANCE_IN_PROGRESS);
+  const kept = smaller.join({ memberId: leader });
+  const refused = smaller.join({ memberId: follower });
+  assert.equal(refused.body.errorCode, ErrorCode.GROUP_MAX_SIZE_REACHED);
+  assert.equal(kept.body.members.length, 1);
 });
 
 test('nothing is answered while it loads, and everything when it resigns', () => {

@@ -38,6 +38,29 @@ test('nothing is told before it is stored, and what failed is undone', () => {
   assert.deepEqual(told(again.body), [0, 1]);
 });
 
+test('of several changes that fail the last is undone first', () => {
+  const driver = newDriver(4);
+  beat(driver, 'a', 0);
+  const before = describe(driver);
+  driver.commitsAtOnce = false;
+  const waiting = [
+    beat(driver, 'b', 0, { instanceId: 'i' }),
+    beat(driver, 'a', 1),
+    beat(driver, 'a', 1, owning(0, 1)),
+    beat(driver, 'b', 2, { instanceId: 'i' }),
+    beat(driver, 'b', -2, { instanceId: 'i' }),
+    beat(driver, 'c', 0, { instanceId: 'i' }),
+    beat(driver, 'a', -1),
+  ];
+  driver.fail(ErrorCode.NOT_ENOUGH_REPLICAS);
+  for (const asked of waiting) assert.equal(errorOf(asked), ErrorCode.COORDINATOR_NOT_AVAILABLE);
+  assert.deepEqual(describe(driver), before);
+  driver.commitsAtOnce = true;
+  assert.deepEqual(told(beat(driver, 'a', 1, owning(0, 1, 2, 3)).body), null);
+  driver.advance(sessionMs);
+  assert.equal(describe(driver).groupState, 'Empty');
+});
+
 test('an answer that has seen what is not stored waits for it', () => {
   const driver = newDriver(2);
   beat(driver, 'a', 0);
@@ -203,6 +226,17 @@ test('new partitions are given out with the next heartbeat, also when they came 
   driver.topics.set('t', { topicId: 'T', partitionCount: 3 });
   driver.restart();
   assert.deepEqual(told(beat(driver, 'a', 2).body), [0, 1, 2]);
+});
+
+test('partitions of a topic that is deleted are taken away, with their offsets', () => {
+  const driver = newDriver(1);
+  beat(driver, 'a', 0);
+  driver.commitOffset(3n, { memberId: 'a', generationIdOrMemberEpoch: 1 });
+  driver.topics.delete('t');
+  driver.step({ type: 'topics_changed', changed: [], deleted: ['t'] });
+  assert.deepEqual(driver.offsets(), {});
+  assert.deepEqual(told(beat(driver, 'a', 1).body), []);
+  assert.equal(beat(driver, 'a', 1, owning()).body.memberEpoch, 2);
 });
 
 test('a topic that does not exist yet is taken up when it comes', () => {

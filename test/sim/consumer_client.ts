@@ -18,7 +18,7 @@ export class ConsumerClient implements SimulatedClient {
   /** The member epoch. */
   generationId = 0;
   readonly #options: ClientOptions;
-  #starts = 0;
+  #ids = 0;
   /** What it owns has changed since it last told. */
   #mustTell: boolean = false;
   /** It cannot know what the coordinator has heard. */
@@ -42,9 +42,7 @@ export class ConsumerClient implements SimulatedClient {
 
   start(): void {
     this.process.start();
-    this.#starts += 1;
-    this.memberId = `${this.#options.name}.${this.#starts}`;
-    this.#rejoin(0);
+    this.#rejoinAsNew(0);
   }
 
   crash(): void {
@@ -63,6 +61,14 @@ export class ConsumerClient implements SimulatedClient {
     this.generationId = 0;
     this.reader.abandon();
     this.process.world.invariants.gaveUpAll(this.memberId);
+  }
+
+  /** In a group that was made anew epochs begin anew, too: under the old id a commit from before might be taken. */
+  #rejoinAsNew(delayMs: number): void {
+    this.#abandon();
+    this.#ids += 1;
+    this.memberId = `${this.#options.name}.${this.#ids}`;
+    this.#rejoin(delayMs);
   }
 
   #rejoin(delayMs: number): void {
@@ -119,14 +125,17 @@ export class ConsumerClient implements SimulatedClient {
       case ErrorCode.NONE:
         this.#accept(reply);
         break;
-      case ErrorCode.UNKNOWN_MEMBER_ID:
       case ErrorCode.FENCED_MEMBER_EPOCH:
         this.process.world.count('fenced');
         this.#rejoin(100);
         break;
+      case ErrorCode.UNKNOWN_MEMBER_ID:
+        this.process.world.count('fenced');
+        this.#rejoinAsNew(100);
+        break;
       case ErrorCode.GROUP_ID_NOT_FOUND:
       case ErrorCode.UNRELEASED_INSTANCE_ID:
-        this.#rejoin(1_000);
+        this.#rejoinAsNew(1_000);
         break;
       case ErrorCode.FENCED_INSTANCE_ID:
         this.crash();

@@ -23,6 +23,7 @@ const oneSeed = Number(process.argv[2] ?? 0);
 const seeds = oneSeed > 0 ? 1 : seedsAtLeast(200);
 
 const protocol: Protocol = {
+  type: 'consumer',
   newClient: (world, options) => new ConsumerClient(world, options),
   // A member's epoch begins anew in a group that was deleted, so that a commit from before might be taken: as in Kafka.
   deletesGroups: false,
@@ -60,6 +61,7 @@ test('keep their promises and settle', () => {
     'failed appends',
     'fenced',
     'requests of strangers',
+    'visits of the other protocol',
     'new partitions',
     'refused: group is full',
   ])

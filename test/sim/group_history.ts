@@ -38,6 +38,7 @@ export interface SimulatedClient {
 
 /** What differs between the two protocols. */
 export interface Protocol {
+  readonly type: 'classic' | 'consumer';
   newClient(world: GroupWorld, options: ClientOptions): SimulatedClient;
   /** Whether groups are deleted and topics grow in these histories. */
   readonly deletesGroups: boolean;
@@ -119,7 +120,8 @@ export class GroupHistory {
     if (dice < 10) world.restart();
     else if (dice < 20) this.#askAsStranger();
     else if (dice < 25) this.#deleteGroup();
-    else if (dice < 30) this.#growTopic();
+    else if (dice < 28) this.#growTopic();
+    else if (dice < 32) this.#visit();
     else if (!client.process.isAlive) this.#start(client);
     else if (dice < 45) {
       world.count('crashes');
@@ -158,7 +160,9 @@ export class GroupHistory {
     const requests: readonly GroupRequest[] = [
       { api: 'OffsetCommit', body },
       { api: 'DeleteGroups', body: { groupId } },
-      ...this.#protocol.strangerRequests,
+      ...(world.invariants.listedType === this.#protocol.type
+        ? this.#protocol.strangerRequests
+        : []),
     ];
     for (const request of requests)
       world.ask(request, (reply) => {
@@ -169,6 +173,15 @@ export class GroupHistory {
             : 'errorCode' in reply.body && reply.body.errorCode;
         assert.notEqual(error, ErrorCode.NONE, `a stranger's ${request.api} was taken`);
       });
+  }
+
+  /** Somebody speaks the other protocol while there are no members, so that the group changes its type; and is gone. */
+  #visit(): void {
+    const { world } = this;
+    const [request] = this.#protocol.strangerRequests;
+    if (!world.isUp || this.#hasMembers() || request === undefined) return;
+    world.count('visits of the other protocol');
+    world.ask(request, () => undefined);
   }
 
   #hasMembers(): boolean {

@@ -16,6 +16,7 @@ const nothing: ReadonlySet<number> = new Set();
 export class GroupInvariants {
   /** State of the group as it was listed last, empty if it was not. */
   listedState = '';
+  listedType = '';
   /** What the log says last, by group, topic and partition. */
   readonly #offsets = new Map<string, bigint>();
   /** By group and generation: who was told to own which partition. */
@@ -125,7 +126,10 @@ export class GroupInvariants {
           assert.equal(committedOffset, stored, `the committed offset of ${key}`);
         }
     }
-    if (reply.api === 'ListGroups') this.listedState = reply.body.groups[0]?.groupState ?? '';
+    if (reply.api === 'ListGroups') {
+      this.listedState = reply.body.groups[0]?.groupState ?? '';
+      this.listedType = reply.body.groups[0]?.groupType ?? '';
+    }
     if (request.api === 'SyncGroup' && reply.api === 'SyncGroup')
       if (reply.body.errorCode === ErrorCode.NONE)
         this.#assigned(request.body, [...reply.body.assignment]);

@@ -22,6 +22,7 @@ const oneSeed = Number(process.argv[2] ?? 0);
 const seeds = oneSeed > 0 ? 1 : seedsAtLeast(200);
 
 const protocol: Protocol = {
+  type: 'classic',
   newClient: (world, options) => new ClassicClient(world, options),
   deletesGroups: true,
   growsTopics: false,
@@ -59,6 +60,7 @@ test('keep their promises and settle', () => {
     'failed appends',
     'fenced',
     'requests of strangers',
+    'visits of the other protocol',
     'deleted groups',
     'refused: group is full',
   ])

@@ -2,7 +2,15 @@
 import assert from 'node:assert/strict';
 import { suite } from 'uvu';
 import { ErrorCode } from '../../../engine/error_code.gen.ts';
-import { type Asked, CoordinatorDriver, groupId, subscription } from './coordinator_driver.ts';
+import { GroupCoordinator } from '../../../engine/groups/group_coordinator.ts';
+import { defaultGroupOptions } from '../../../engine/groups/group_options.ts';
+import {
+  type Asked,
+  CoordinatorDriver,
+  commitError,
+  groupId,
+  subscription,
+} from './coordinator_driver.ts';
 
 const test = suite('members of classic groups');
 const changed = [{ name: 'range', metadata: subscription('t', 'u') }];
@@ -243,12 +251,30 @@ test('a group that is loaded with more members than are allowed now rebalances d
   assert.equal(kept.body.members.length, 1);
 });
 
-test('nothing is answered while it loads, and everything when it resigns', () => {
+test('while it loads everything is refused, and when it resigns everything that waits', () => {
+  const loading = new GroupCoordinator({
+    options: defaultGroupOptions,
+    newUuid: () => 'uuid',
+    topics: { byName: () => undefined, nameOf: () => undefined },
+  });
+  const request = { api: 'ListGroups', body: { statesFilter: [], typesFilter: [] } } as const;
+  const client = { clientId: 'client', clientHost: '/host' };
+  const [effect] = loading.step(
+    { type: 'request', token: 1, client, request },
+    { monotonicMs: 0, wallMs: 0 },
+  );
+  assert(effect?.type === 'reply' && effect.reply.api === 'ListGroups');
+  assert.equal(effect.reply.body.errorCode, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS);
   const driver = new CoordinatorDriver({ initialRebalanceDelayMs: 1_000 });
+  driver.commitsAtOnce = false;
+  const commit = driver.commitOffset(1n);
   const waiting = driver.join();
   driver.step({ type: 'resigned' });
+  assert.equal(commitError(commit), ErrorCode.NOT_COORDINATOR);
+  driver.commit();
   assert.equal(waiting.body.errorCode, ErrorCode.NOT_COORDINATOR);
   assert.equal(driver.heartbeat('any', 1), ErrorCode.NOT_COORDINATOR);
+  assert.equal(driver.coordinator.nextDeadlineMs, Infinity);
 });
 
 test.run();

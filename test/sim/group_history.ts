@@ -185,6 +185,8 @@ export class GroupHistory {
   }
 
   #hasMembers(): boolean {
+    // What is due this very moment might otherwise end the last session after the look.
+    this.world.tick();
     this.world.ask({ api: 'ListGroups', body: { statesFilter: [], typesFilter: [] } }, () => {
       // The invariants see the answer at once.
     });

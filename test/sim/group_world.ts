@@ -89,11 +89,14 @@ export class GroupWorld {
       }
       this.nowMs = Math.max(this.nowMs, nextMs);
       if (this.#queue.nextMs <= deadlineMs) this.#queue.take()();
-      else {
-        this.events += 1;
-        this.#perform(this.#coordinator.tick(this.#instant()));
-      }
+      else this.tick();
     }
+  }
+
+  /** Has the coordinator do what is due. */
+  tick(): void {
+    this.events += 1;
+    this.#perform(this.#coordinator.tick(this.#instant()));
   }
 
   /** Sends a request; the answer comes with a delay, or null when the connection breaks. */

@@ -120,7 +120,7 @@ export class GroupCoordinators {
 
   /** The coordinator of a partition of this shard, which may be new. */
   #find(partition: number): PartitionCoordinator | undefined {
-    const { config, partitions, clock, timers, logger, makeMachine } = this.#options;
+    const { config, partitions, clock, timers, logger, makeMachine, defer } = this.#options;
     const leader = partitions.byName(offsetsTopicName, partition);
     const known = this.#byPartition.get(partition);
     if (leader === undefined || known?.leader === leader || this.#isStopped) return known;
@@ -131,6 +131,7 @@ export class GroupCoordinators {
       timers,
       logger,
       commitTimeoutMs: config.offsetsCommitTimeoutMs,
+      defer,
     });
     this.#byPartition.set(partition, coordinator);
     this.#loader.add(coordinator);

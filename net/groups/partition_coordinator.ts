@@ -41,6 +41,13 @@ export interface PartitionCoordinatorOptions {
   readonly logger: ShardLogger;
   /** `offsets.commit.timeout.ms`. */
   readonly commitTimeoutMs: number;
+  /** Runs the function in a later turn. */
+  readonly defer: (run: () => void) => void;
+}
+
+interface FailedAppend {
+  readonly appendId: number;
+  readonly error: ErrorCode;
 }
 
 /** Reused for every append of the thread. */
@@ -56,6 +63,11 @@ export class PartitionCoordinator implements Parkable {
   #nextToken = 1;
   /** On their way into the log. One that has been given up is not here, and what the log says of it does not matter. */
   readonly #appends = new Set<CoordinatorAppend>();
+  /**
+   * What the log has refused and the machine has not heard of yet: it is told in a turn of its own, or one that tries the
+   * same again at once would never let the others have theirs. Later appends are dropped until then.
+   */
+  #failed: FailedAppend | null = null;
   #timer: Parked<never> | null = null;
   #isLoaded: boolean = false;
   #isResigned: boolean = false;
@@ -119,7 +131,8 @@ export class PartitionCoordinator implements Parkable {
   /** For the timers: the machine's deadline has come. */
   expire(): void {
     this.#timer = null;
-    this.#run(this.#machine.tick(this.#now()));
+    if (this.leader.refusal !== ErrorCode.NONE) this.resign();
+    else this.#run(this.#machine.tick(this.#now()));
   }
 
   /** The log has stored an append for good, or has not. For the append. */
@@ -127,7 +140,7 @@ export class PartitionCoordinator implements Parkable {
     if (!this.#appends.delete(append)) return;
     const { appendId } = append;
     if (error === ErrorCode.NONE) this.#step({ type: 'committed', appendId });
-    else this.#appendFailed(appendId, error);
+    else this.#fail({ appendId, error });
   }
 
   #step(event: CoordinatorEvent): void {
@@ -135,21 +148,18 @@ export class PartitionCoordinator implements Parkable {
   }
 
   #run(effects: readonly CoordinatorEffect[]): void {
-    let failedId = 0;
-    let failure: ErrorCode = ErrorCode.NONE;
     for (const effect of effects) {
       if (effect.type === 'append') {
-        if (failure !== ErrorCode.NONE) continue;
-        failure = this.#append(effect.appendId, effect.records);
-        failedId = effect.appendId;
+        if (this.#failed !== null) continue;
+        const error = this.#append(effect.appendId, effect.records);
+        if (error !== ErrorCode.NONE) this.#fail({ appendId: effect.appendId, error });
       } else if (effect.type === 'reply') {
         const answer = this.#waiting.get(effect.token);
         this.#waiting.delete(effect.token);
         answer?.(effect.reply);
       } else this.#log(effect);
     }
-    if (failure !== ErrorCode.NONE) this.#appendFailed(failedId, failure);
-    else this.#setTimer(this.#machine.nextDeadlineMs);
+    this.#setTimer(this.#machine.nextDeadlineMs);
   }
 
   #append(appendId: number, records: readonly GroupRecord[]): ErrorCode {
@@ -170,10 +180,18 @@ export class PartitionCoordinator implements Parkable {
     return this.leader.append(batch, 0, batch.length, info, true, nowMs, append, result);
   }
 
-  #appendFailed(appendId: number, error: ErrorCode): void {
+  /** The append and all later ones are not in the log and never will be. */
+  #fail(failed: FailedAppend): void {
     for (const append of this.#appends)
-      if (append.appendId >= appendId) this.#appends.delete(append);
-    this.#step({ type: 'append_failed', appendId, error });
+      if (append.appendId >= failed.appendId) this.#appends.delete(append);
+    const isAnnounced = this.#failed !== null;
+    this.#failed = failed;
+    if (isAnnounced) return;
+    this.#options.defer(() => {
+      const { appendId, error } = this.#failed ?? failed;
+      this.#failed = null;
+      this.#step({ type: 'append_failed', appendId, error });
+    });
   }
 
   #log({ level, message }: CoordinatorEffect & { type: 'log' }): void {

@@ -58,6 +58,7 @@ async function fixture(bufferBytes = 1 << 20): Promise<Fixture> {
       timers: new Purgatory(clock),
       logger,
       commitTimeoutMs: 5_000,
+      defer: (run) => turns.push(run),
     });
     loader.add(coordinator);
     return { machine, coordinator };

@@ -57,11 +57,14 @@ interface Fixture {
   readonly coordinator: PartitionCoordinator;
   /** Types of the events since the last call, with the ids of appends. */
   events(): string[];
+  /** What was put off happens. */
+  laterTurn(): void;
 }
 
 async function fixture(): Promise<Fixture> {
   const world = await ShardWorld.start({ topics: [['offsets', 1]] });
   const machine = new ScriptedMachine();
+  const turns: (() => void)[] = [];
   const coordinator = new PartitionCoordinator({
     leader: world.leader('offsets'),
     machine,
@@ -69,6 +72,7 @@ async function fixture(): Promise<Fixture> {
     timers: new Purgatory(world.clock),
     logger: world.logger,
     commitTimeoutMs: 5_000,
+    defer: (run) => turns.push(run),
   });
   coordinator.loaded();
   const events = (): string[] =>
@@ -76,7 +80,10 @@ async function fixture(): Promise<Fixture> {
       .splice(0)
       .map((event) => ('appendId' in event ? `${event.type} ${event.appendId}` : event.type));
   events();
-  return { world, machine, coordinator, events };
+  const laterTurn = (): void => {
+    for (const run of turns.splice(0)) run();
+  };
+  return { world, machine, coordinator, events, laterTurn };
 }
 
 /** Whether the promise has been fulfilled, and with what. */
@@ -108,12 +115,16 @@ test('a reply goes to the request of its token', async () => {
 });
 
 test('after an append that the log refuses, those behind it are dropped', async () => {
-  const { world, machine, coordinator, events } = await fixture();
+  const { world, machine, coordinator, events, laterTurn } = await fixture();
   machine.next = [append(1, 'a')];
   void coordinator.request(client, heartbeat);
   const large = Array.from({ length: 40_000 }, (_, k) => `topic-with-a-long-name-${k}`);
   machine.next = [append(2, ...large), append(3, 'c')];
   void coordinator.request(client, heartbeat);
+  // Not known to the machine yet: this is dropped as well.
+  machine.next = [append(4, 'd')];
+  void coordinator.request(client, heartbeat);
+  laterTurn();
   const failure = machine.events.at(-1);
   assert.deepEqual(failure, {
     type: 'append_failed',
@@ -121,20 +132,21 @@ test('after an append that the log refuses, those behind it are dropped', async 
     error: ErrorCode.MESSAGE_TOO_LARGE,
   });
   events();
-  machine.next = [append(4, 'd')];
+  machine.next = [append(5, 'e')];
   void coordinator.request(client, heartbeat);
   world.settle();
-  assert.deepEqual(events(), ['request', 'committed 1', 'committed 4']);
+  assert.deepEqual(events(), ['request', 'committed 1', 'committed 5']);
   assert.equal(world.leader('offsets').log.logEndOffset, 2);
 });
 
 test('when the disk is full, all that was not written has failed, once', async () => {
-  const { world, machine, coordinator, events } = await fixture();
+  const { world, machine, coordinator, events, laterTurn } = await fixture();
   machine.next = [append(1, 'a'), append(2, 'b')];
   void coordinator.request(client, heartbeat);
   world.disk.writeError = 'ENOSPC';
   world.settle();
   world.disk.writeError = null;
+  laterTurn();
   assert.deepEqual(events(), ['request', 'append_failed 1']);
   machine.next = [append(3, 'a')];
   void coordinator.request(client, heartbeat);
@@ -194,10 +206,11 @@ test('one that resigns does nothing any more', async () => {
 });
 
 test('a directory that fails ends the coordinator', async () => {
-  const { world, machine, coordinator, events } = await fixture();
+  const { world, machine, coordinator, events, laterTurn } = await fixture();
   machine.next = [append(1, 'a')];
   void coordinator.request(client, commit);
   world.leader('offsets').refuse(ErrorCode.KAFKA_STORAGE_ERROR);
+  laterTurn();
   assert.deepEqual(events(), ['request', 'append_failed 1']);
   const reply = await outcome(coordinator.request(client, heartbeat));
   assert.deepEqual(reply, { api: 'Heartbeat', body: { errorCode: ErrorCode.NOT_COORDINATOR } });

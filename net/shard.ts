@@ -23,6 +23,7 @@ import { Placements, type TopicPlacement } from './fabric/placements.ts';
 import { GroupCoordinators } from './groups/group_coordinators.ts';
 import { GroupRouter } from './groups/group_router.ts';
 import type { Logger } from './logger.ts';
+import type { PartitionTable } from './partition_table.ts';
 import { ProducerIds } from './producer_ids.ts';
 import { QuorumClient } from './quorum_client.ts';
 import type { QuorumPort } from './quorum_messages.ts';
@@ -126,17 +127,7 @@ export class Shard {
       readAhead: this.#readAhead,
       logger,
     });
-    this.#groups = new GroupCoordinators({
-      config: config.groups,
-      image,
-      partitions,
-      clock: ports.clock,
-      timers: new Purgatory(),
-      logger,
-      newUuid: randomUUID,
-      makeMachine: (environment) => new GroupCoordinator(environment),
-      defer: setImmediate,
-    });
+    this.#groups = makeGroups(options, image, partitions);
     this.#groups.serve(this.#calls);
     this.#fabric = new Fabric({
       memory: fabric,
@@ -305,6 +296,24 @@ function makeCalls({ shard, peers }: FabricMemory): ShardCalls {
   const ports: (MessagePort | undefined)[] = [];
   for (const peer of peers) ports[peer.shard] = peer.callPort;
   return new ThreadCalls(shard, ports);
+}
+
+function makeGroups(
+  { data, ports, logger }: ShardOptions,
+  image: MetadataImage,
+  partitions: PartitionTable,
+): GroupCoordinators {
+  return new GroupCoordinators({
+    config: data.config.groups,
+    image,
+    partitions,
+    clock: ports.clock,
+    timers: new Purgatory(),
+    logger,
+    newUuid: randomUUID,
+    makeMachine: (environment) => new GroupCoordinator(environment),
+    defer: setImmediate,
+  });
 }
 
 function makeConnections(

@@ -11,6 +11,7 @@ import type {
   OffsetFetchReplyTopic,
   OffsetFetchRequest as OneGroup,
 } from '../../engine/groups/group_api.ts';
+import { eachGroup } from '../groups/each_group.ts';
 import { zeroUuid } from '../protocol/interning.ts';
 import type {
   OffsetFetchRequest,
@@ -40,10 +41,10 @@ async function fetchSeveral(
   ctx: RequestContext,
 ): Promise<OffsetFetchResponseInput> {
   const byId = ctx.apiVersion >= topicIdsSince;
-  const groups = request.groups.map((group) =>
+  const groups = await eachGroup(request.groups, (group): Promise<OffsetFetchReply> =>
     byId ? fetchById(services, group, ctx) : services.groups.ask(ctx, 'OffsetFetch', group),
   );
-  return { groups: await Promise.all(groups) };
+  return { groups };
 }
 
 async function fetchOne(

@@ -6,6 +6,7 @@
  */
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import { groupOperations, operationsNotAsked } from '../cluster_view.ts';
+import { eachGroup } from '../groups/each_group.ts';
 import type { DescribeGroupsResponseDescribedGroupInput } from '../protocol/messages.gen.ts';
 import { type Handler, rpc } from '../server/registry.ts';
 import type { RequestContext } from '../server/request_context.ts';
@@ -14,8 +15,9 @@ import type { ShardServices } from '../shard_services.ts';
 export function describeGroupsHandler(services: ShardServices): Handler {
   return rpc('DescribeGroups', 0, 6, async (request, ctx) => {
     const asked = request.includeAuthorizedOperations;
-    const groups = request.groups.map((groupId) => describe(services, ctx, groupId, asked));
-    return { groups: await Promise.all(groups) };
+    return {
+      groups: await eachGroup(request.groups, (groupId) => describe(services, ctx, groupId, asked)),
+    };
   });
 }
 

@@ -4,6 +4,7 @@
  * v1 the kind of each member (KIP-1099).
  */
 import { groupOperations, operationsNotAsked } from '../cluster_view.ts';
+import { eachGroup } from '../groups/each_group.ts';
 import { type Handler, rpc } from '../server/registry.ts';
 import type { ShardServices } from '../shard_services.ts';
 
@@ -12,10 +13,10 @@ export function consumerGroupDescribeHandler({ groups }: ShardServices): Handler
     const authorizedOperations = request.includeAuthorizedOperations
       ? groupOperations
       : operationsNotAsked;
-    const described = request.groupIds.map(async (groupId) => ({
+    const described = await eachGroup(request.groupIds, async (groupId) => ({
       ...(await groups.ask(ctx, 'ConsumerGroupDescribe', { groupId })),
       authorizedOperations,
     }));
-    return { throttleTimeMs: 0, groups: await Promise.all(described) };
+    return { throttleTimeMs: 0, groups: described };
   });
 }

@@ -7,6 +7,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { suite } from 'uvu';
 import { encodeBatch } from '../../engine/batch/encode.ts';
 import { ErrorCode } from '../../engine/error_code.gen.ts';
@@ -14,6 +15,7 @@ import { errorName } from '../../net/protocol/errors.ts';
 import { BrokerProcess } from '../harness/broker_process.ts';
 import { Client, type ProducerIdentity, record, textOf } from '../harness/client.ts';
 import { ConnectionLostError } from '../harness/connection.ts';
+import { GroupSession } from '../harness/group_session.ts';
 
 const cleanMarker = '.kafka_cleanshutdown';
 const exitedCleanly = { code: 0, signal: null };
@@ -225,6 +227,36 @@ test('after a clean stop nothing has to be recovered; after kill -9 the log says
   await restart('kill');
   assert.doesNotMatch(broker.output, /ERROR|FATAL/);
   await withClient(async (client) => assert.equal((await client.readAll('checked', 0)).length, 1));
+});
+
+test('SIGTERM sends those away who wait for a rebalance to end', async () => {
+  const options = {
+    group: 'waiting',
+    topic: 'any',
+    partitions: 1,
+    instance: null,
+    sessionTimeoutMs: 120_000,
+    rebalanceTimeoutMs: 120_000,
+  };
+  const first = await GroupSession.connect(broker, options);
+  await first.join('');
+  // The first member never comes back, so this one waits for two minutes.
+  const second = await GroupSession.connect(broker, options);
+  const waiting = second.join('').catch((error: unknown) => error);
+  const state = async (): Promise<string | undefined> => {
+    const { groups } = await first.client.request('DescribeGroups', { groups: ['waiting'] });
+    return groups[0]?.groupState;
+  };
+  while ((await state()) !== 'PreparingRebalance') await sleep(20);
+  const startedMs = performance.now();
+  assert.deepEqual(await broker.stop(), exitedCleanly);
+  // A broker that waited for it would take its whole time of grace.
+  const tookMs = performance.now() - startedMs;
+  assert(tookMs < 8_000, `${tookMs} ms`);
+  assert((await waiting) instanceof ConnectionLostError);
+  first.close();
+  second.close();
+  await broker.restart();
 });
 
 test.run();

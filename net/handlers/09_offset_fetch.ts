@@ -41,8 +41,10 @@ async function fetchSeveral(
   ctx: RequestContext,
 ): Promise<OffsetFetchResponseInput> {
   const byId = ctx.apiVersion >= topicIdsSince;
-  const groups = await eachGroup(request.groups, (group): Promise<OffsetFetchReply> =>
-    byId ? fetchById(services, group, ctx) : services.groups.ask(ctx, 'OffsetFetch', group),
+  const groups = await eachGroup(
+    request.groups,
+    (group): Promise<OffsetFetchReply> =>
+      byId ? fetchById(services, group, ctx) : services.groups.ask(ctx, 'OffsetFetch', group),
   );
   return { groups };
 }

@@ -8,8 +8,15 @@
 import { NodeDisk, nodeClock, nodeRandom, readBootId } from '../engine/node_ports.ts';
 import type { Disk } from '../engine/ports.ts';
 import { type SupervisedThread, Supervisor } from '../engine/thread/supervisor.ts';
-import { type MetadataDelta, metadataTopicName } from '../replication/metadata/records.ts';
+import type { MetadataImage } from '../replication/metadata/image.ts';
+import {
+  ConfigResourceType,
+  type MetadataDelta,
+  type MetadataRecord,
+  metadataTopicName,
+} from '../replication/metadata/records.ts';
 import type { BrokerConfig } from './config/broker_config.ts';
+import { LiveConfig } from './config/live_config.ts';
 import { createFabric, type FabricMemory, fabricTransfers } from './fabric/fabric_memory.ts';
 import { PartitionPlacer } from './fabric/partition_placer.ts';
 import type { TopicPlacement } from './fabric/placements.ts';
@@ -65,6 +72,7 @@ export async function startBroker(
 class RunningBroker implements Broker {
   readonly failed: Promise<Error>;
   readonly #config: BrokerConfig;
+  readonly #live: LiveConfig;
   readonly #logger: Logger;
   readonly #disk: Disk;
   readonly #shardEntry: URL;
@@ -87,6 +95,7 @@ class RunningBroker implements Broker {
 
   constructor(config: BrokerConfig, logger: Logger, seams: BrokerSeams) {
     this.#config = config;
+    this.#live = new LiveConfig(config);
     this.#logger = logger;
     this.#disk = seams.disk ?? new NodeDisk();
     this.#shardEntry = seams.shardEntry ?? new URL('./shard_main.ts', import.meta.url);
@@ -120,6 +129,7 @@ class RunningBroker implements Broker {
     const shards = this.#shards;
     await this.#listeners.listen(shards.map(({ worker }) => worker));
     this.#quorum = await this.#openQuorum(directories);
+    this.#followSettings(this.#quorum.host.image);
     await this.#register(directories);
     directories.tidy(this.#quorum.host.image);
     const start: ToShard = {
@@ -192,6 +202,14 @@ class RunningBroker implements Broker {
   #place(delta: MetadataDelta): void {
     const placed = this.#placer.follow(delta);
     if (this.#arePlacesTold) this.#tellPlaced(placed);
+    if (this.#quorum !== null && delta.records.some(isBrokerSetting))
+      this.#followSettings(this.#quorum.host.image);
+  }
+
+  /** Takes over settings from the metadata: main acts on the limits of connections, and tells people of problems. */
+  #followSettings(image: MetadataImage): void {
+    this.#live.follow(image, this.#logger);
+    this.#listeners.limit(this.#live.current);
   }
 
   #tellPlaced(topics: readonly TopicPlacement[]): void {
@@ -298,4 +316,8 @@ class RunningBroker implements Broker {
   async #throwOnFailure(): Promise<never> {
     throw await this.failed;
   }
+}
+
+function isBrokerSetting(record: MetadataRecord): boolean {
+  return record.type === 'ConfigRecord' && record.resourceType === ConfigResourceType.broker;
 }

@@ -13,8 +13,9 @@ import { ThreadCalls } from '../engine/thread/calls.ts';
 import type { MetadataChanges } from '../replication/metadata/changes.ts';
 import { MetadataImage } from '../replication/metadata/image.ts';
 import type { PartitionLeader } from '../replication/partition/leader.ts';
+import { serveAdministration } from './administration_calls.ts';
 import type { BrokerConfig } from './config/broker_config.ts';
-import { topicSettings } from './config/topic_settings.ts';
+import { LiveConfig } from './config/live_config.ts';
 import { Fabric } from './fabric/fabric.ts';
 import type { FabricMemory } from './fabric/fabric_memory.ts';
 import { PartitionServer } from './fabric/partition_server.ts';
@@ -30,6 +31,7 @@ import { ConnectionHost } from './server/connection_host.ts';
 import { FetchSessions } from './server/fetch_sessions.ts';
 import { Purgatory } from './server/purgatory.ts';
 import type { Registry } from './server/registry.ts';
+import { followSettings } from './setting_changes.ts';
 import type { ShardCalls } from './shard_calls.ts';
 import type { FromShard, ShardData } from './shard_messages.ts';
 import { ShardPartitions } from './shard_partitions.ts';
@@ -64,6 +66,7 @@ export class Shard {
   readonly #partitions: ShardPartitions;
   readonly #quorum: QuorumClient;
   readonly #image: MetadataImage;
+  readonly #live: LiveConfig;
   readonly #placements: Placements;
   readonly #topicRules: TopicRules;
   readonly #server: PartitionServer;
@@ -87,12 +90,14 @@ export class Shard {
       piecesMax: readPiecesMax(fabric.shardCount),
       devicePiecesMax,
     });
+    const live = new LiveConfig(config);
+    this.#live = live;
     const image = new MetadataImage(data.clusterId);
     this.#image = image;
     this.#placements = new Placements(fabric.shard, fabric.shardCount);
-    this.#topicRules = new TopicRules(image, config);
+    this.#topicRules = new TopicRules(image, live);
     this.#partitions = new ShardPartitions({
-      config,
+      live,
       image,
       placements: this.#placements,
       ...ports,
@@ -114,8 +119,9 @@ export class Shard {
         this.#post({ type: 'shard.failed', reason: `metadata cannot be applied: ${reason}` });
       },
     });
-    this.#calls = makeCalls(fabric);
     const partitions = this.#partitions.table;
+    this.#calls = makeCalls(fabric);
+    serveAdministration(this.#calls, this.#partitions);
     this.#server = new PartitionServer({
       partitions,
       placements: this.#placements,
@@ -190,14 +196,19 @@ export class Shard {
   #makeServices(image: MetadataImage): ShardServices {
     const { data, ports, logger } = this.#options;
     const { config } = data;
+    const live = this.#live;
     return {
       nodeId: config.nodeId,
       clusterId: data.clusterId,
       image,
       quorum: this.#quorum,
-      settings: topicSettings(config),
+      get settings() {
+        return live.topicSettings;
+      },
       logger,
-      config,
+      get config() {
+        return live.current;
+      },
       clock: ports.clock,
       routes: new Routes(this.#partitions.table, this.#placements, image),
       remote: this.#fabric.remote,
@@ -229,6 +240,12 @@ export class Shard {
   }
 
   #apply(changes: MetadataChanges): void {
+    followSettings(changes, {
+      image: this.#image,
+      live: this.#live,
+      partitions: this.#partitions,
+      topicRules: this.#topicRules,
+    });
     this.#partitions.apply(changes);
     for (const { id } of changes.deletedTopics) {
       this.#placements.remove(id);

@@ -3,6 +3,8 @@
  * answer is durable, is said where its types are.
  */
 import type { ThreadCalls } from '../engine/thread/calls.ts';
+import type { LogDirUse, LogDirUseRequest } from './log_dir_use.ts';
+import type { ProducersAnswer, ProducersRequest } from './partition_producers.ts';
 
 export interface DeleteRecordsCall {
   readonly topicId: string;
@@ -12,6 +14,8 @@ export interface DeleteRecordsCall {
 }
 
 export interface ShardCallTypes {
+  'logDirs.use': { request: LogDirUseRequest; reply: readonly LogDirUse[] };
+  'partition.producers': { request: ProducersRequest; reply: ProducersAnswer };
   'partition.deleteRecords': {
     request: DeleteRecordsCall;
     reply: { readonly errorCode: number; readonly lowWatermark: number };

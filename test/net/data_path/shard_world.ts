@@ -8,10 +8,12 @@ import type { Clock } from '../../../engine/ports.ts';
 import { ReadAhead } from '../../../engine/read_ahead.ts';
 import { ThreadCalls } from '../../../engine/thread/calls.ts';
 import { regionView, SlabAllocator } from '../../../engine/thread/slab.ts';
+import { serveAdministration } from '../../../net/administration_calls.ts';
 import type { BrokerConfig } from '../../../net/config/broker_config.ts';
+import { checkDynamicConfigs, listDefault } from '../../../net/config/dynamic_config.ts';
+import { LiveConfig } from '../../../net/config/live_config.ts';
 import { loadBrokerConfig } from '../../../net/config/load.ts';
 import { checkTopicConfigs } from '../../../net/config/topic_config.ts';
-import { topicSettings } from '../../../net/config/topic_settings.ts';
 import { Placements } from '../../../net/fabric/placements.ts';
 import { RemotePartitions } from '../../../net/fabric/remote_partitions.ts';
 import { LevelLogger, type Logger } from '../../../net/logger.ts';
@@ -26,7 +28,13 @@ import { MemoryBudget } from '../../../net/server/memory_budget.ts';
 import { Purgatory, type PurgatoryClock } from '../../../net/server/purgatory.ts';
 import type { Registry } from '../../../net/server/registry.ts';
 import type { RequestMemory } from '../../../net/server/request_frame.ts';
-import type { DeletedPartition, LogDirCheckpoint } from '../../../net/shard_messages.ts';
+import { followSettings } from '../../../net/setting_changes.ts';
+import type { ShardCalls } from '../../../net/shard_calls.ts';
+import type {
+  DeletedPartition,
+  LogDirCheckpoint,
+  LogDirData,
+} from '../../../net/shard_messages.ts';
 import { ShardPartitions } from '../../../net/shard_partitions.ts';
 import type { ShardServices } from '../../../net/shard_services.ts';
 import { TopicRules } from '../../../net/topic_rules.ts';
@@ -106,6 +114,7 @@ export class ShardWorld {
   readonly readAhead: ReadAhead;
   memory!: RequestMemory;
   image!: MetadataImage;
+  live!: LiveConfig;
   partitions!: ShardPartitions;
   services!: ShardServices;
   registry!: Registry;
@@ -119,7 +128,11 @@ export class ShardWorld {
   static async start(options: WorldOptions = {}): Promise<ShardWorld> {
     const logDirs = options.logDirs ?? ['/data/a'];
     const config = configOf([...(options.settings ?? []), `log.dirs=${logDirs.join(',')}`]);
-    const host = newHost(new SimulatedStore(splitMix(1)), { checkTopicConfigs });
+    const host = newHost(new SimulatedStore(splitMix(1)), {
+      checkTopicConfigs,
+      checkBrokerConfigs: checkDynamicConfigs,
+      listDefault,
+    });
     await host.start();
     const world = new ShardWorld(config, host, logDirs, options.seed ?? 1);
     await host.request(registration(1));
@@ -153,15 +166,9 @@ export class ShardWorld {
     this.memory = poisonedMemory();
     const { clock, disk, config, logger } = this;
     const random = new SeededRandom(5);
+    const bootId = `boot-${this.#boot}`;
     this.#directories = this.#logDirs.map((path) =>
-      LogDirectory.open({
-        disk,
-        random,
-        bootId: `boot-${this.#boot}`,
-        path,
-        nodeId: 1,
-        clusterId,
-      }),
+      LogDirectory.open({ disk, random, bootId, path, nodeId: 1, clusterId }),
     );
     const [hostPort, port] = portPair();
     // The one before died with its process.
@@ -170,21 +177,17 @@ export class ShardWorld {
     const image = new MetadataImage(clusterId);
     this.image = image;
     const placements = new Placements(0, 1);
+    const live = new LiveConfig(config);
+    this.live = live;
     this.partitions = new ShardPartitions({
-      config,
+      live,
       image,
       placements,
       disk,
       clock,
       random,
       logger,
-      logDirs: this.#directories.map((directory) => ({
-        path: directory.path,
-        cleanShutdown: directory.cleanShutdown,
-        afterPowerLoss: directory.afterPowerLoss,
-        dropCache: directory.flushFailed,
-        partitions: new Map(directory.partitions),
-      })),
+      logDirs: this.#directories.map(dataOf),
       defer: (run) => this.#deferred.push(run),
       onHighWatermark: (leader) => this.#woken.push(leader),
       onDeleted: (deleted) => this.deleted.push(deleted),
@@ -198,23 +201,33 @@ export class ShardWorld {
       port,
       nodeId: 1,
       image,
-      onChanges: (changes) => this.partitions.apply(changes),
+      onChanges: (changes) => {
+        const { partitions, services } = this;
+        followSettings(changes, { image, live, partitions, topicRules: services.topicRules });
+        partitions.apply(changes);
+      },
       onFailed: (error) => assert.fail(error as Error),
     });
+    const calls: ShardCalls = new ThreadCalls(0, []);
+    serveAdministration(calls, this.partitions);
     let sessionId = 0;
     this.services = {
       nodeId: 1,
       clusterId,
       image,
       quorum,
-      settings: topicSettings(config),
+      get settings() {
+        return live.topicSettings;
+      },
       logger,
-      config,
+      get config() {
+        return live.current;
+      },
       clock,
       routes: new Routes(this.partitions.table, placements, image),
       remote: new RemotePartitions([]),
-      calls: new ThreadCalls(0, []),
-      topicRules: new TopicRules(image, config),
+      calls,
+      topicRules: new TopicRules(image, live),
       readAhead: this.readAhead,
       fetchSessions: new FetchSessions(config.maxIncrementalFetchSessionCacheSlots, () => {
         sessionId += 1;
@@ -345,6 +358,17 @@ export class ShardWorld {
     }
     return await closed;
   }
+}
+
+/** What main tells the shard of a directory. */
+function dataOf(directory: LogDirectory): LogDirData {
+  return {
+    path: directory.path,
+    cleanShutdown: directory.cleanShutdown,
+    afterPowerLoss: directory.afterPowerLoss,
+    dropCache: directory.flushFailed,
+    partitions: new Map(directory.partitions),
+  };
 }
 
 function poisonedMemory(): RequestMemory {

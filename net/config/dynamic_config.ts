@@ -60,10 +60,10 @@ function problemOf(
     return `Cannot update these configs dynamically: [${name}]. Set it in the properties file and restart`;
   if (key.updateScope === 'broker' && /^(ssl|sasl)\./.test(name))
     return `These security configs can be dynamically updated only per-listener using the listener prefix: [${name}]`;
-  if (fixedHere.has(name))
-    return `Cannot update these configs dynamically in Millrace: [${name}]. Set it in the properties file and restart`;
   if (key.updateScope === 'broker' && !isPerBroker)
     return `Cannot update these configs at default cluster level, broker id must be specified: [${name}]`;
+  if (fixedHere.has(name))
+    return `Cannot update these configs dynamically in Millrace: [${name}]. Set it in the properties file and restart`;
   const allowed = checkValue(key, value);
   if (allowed !== null)
     return `Invalid value ${value} for configuration ${name}: allowed: ${allowed}`;

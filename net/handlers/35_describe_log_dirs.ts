@@ -25,7 +25,7 @@ export function describeLogDirsHandler(services: Services): Handler {
 }
 
 /** The answer itself: every log directory, with those partitions that were asked for. Never rejects. */
-export async function answerDescribeLogDirs(
+async function answerDescribeLogDirs(
   { calls, config }: Services,
   { topics }: Request,
 ): Promise<Response> {

@@ -16,7 +16,7 @@ export function createPartitionsHandler(shard: ShardContext): Handler {
 }
 
 /** The answer itself; with success every thread of this broker serves the new partitions. Never rejects. */
-export async function answerCreatePartitions(
+async function answerCreatePartitions(
   shard: ShardContext,
   { topics, timeoutMs, validateOnly }: Request,
 ): Promise<Response> {

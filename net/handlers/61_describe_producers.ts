@@ -22,10 +22,7 @@ export function describeProducersHandler(services: Services): Handler {
 }
 
 /** The answer itself; an error of one partition is in its own entry. Never rejects. */
-export async function answerDescribeProducers(
-  services: Services,
-  { topics }: Request,
-): Promise<Response> {
+async function answerDescribeProducers(services: Services, { topics }: Request): Promise<Response> {
   const answered = topics.map(async ({ name, partitionIndexes }) => {
     const partitions = partitionIndexes.map((index) => partitionAnswer(services, name, index));
     return { name, partitions: await Promise.all(partitions) };

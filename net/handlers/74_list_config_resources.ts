@@ -24,7 +24,7 @@ export function listConfigResourcesHandler(shard: ShardContext): Handler {
 }
 
 /** The answer itself. A kind that nobody knows is refused with UNSUPPORTED_VERSION, as in Kafka. */
-export function answerListConfigResources(
+function answerListConfigResources(
   shard: ShardContext,
   { resourceTypes }: Request,
   caller: Caller,

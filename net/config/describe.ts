@@ -70,22 +70,24 @@ export function describeTopic(
   for (const key of topicKeys().values()) {
     const own = overrides.get(key.name);
     if (!isWanted(key, wanted) || (key.internal && own === undefined)) continue;
-    const all = brokerSynonyms(key.synonyms, broker, key);
-    const synonyms = beginningWith(key.synonyms[0]?.name, all);
+    const synonyms = beginningWith(
+      key.synonyms[0]?.name,
+      brokerSynonyms(key.synonyms, broker, key),
+    );
     if (own !== undefined) {
       const value = visible(key, own);
       described.push(
         entry(key, own, [{ name: key.name, value, source: ConfigSource.topic }, ...synonyms]),
       );
-    } else {
-      const source = all[0]?.source ?? ConfigSource.default;
-      described.push({ ...entry(key, inherited(key, broker), synonyms), source });
-    }
+    } else described.push(entry(key, inherited(key, broker), synonyms));
   }
   return described;
 }
 
-/** As Kafka tells them: what stands before the first one of this name is left out, and without one there are none. */
+/**
+ * As Kafka tells them: what stands before the first one of this name is left out, and without one there are none. So what
+ * was set in hours counts as a default of what is told in milliseconds, and tools do not take it for an override.
+ */
 function beginningWith(
   name: string | undefined,
   synonyms: readonly DescribedSynonym[],

@@ -46,9 +46,6 @@ function refused(error: string): DynamicConfigCheck {
   return { error, values: new Map() };
 }
 
-/** Where Kafka can move a listener at run time, Millrace cannot: these are fixed at the start. */
-const fixedHere: ReadonlySet<string> = new Set(['listeners', 'listener.security.protocol.map']);
-
 function problemOf(
   name: string,
   key: ConfigKey | undefined,
@@ -62,8 +59,6 @@ function problemOf(
     return `These security configs can be dynamically updated only per-listener using the listener prefix: [${name}]`;
   if (key.updateScope === 'broker' && !isPerBroker)
     return `Cannot update these configs at default cluster level, broker id must be specified: [${name}]`;
-  if (fixedHere.has(name))
-    return `Cannot update these configs dynamically in Millrace: [${name}]. Set it in the properties file and restart`;
   const allowed = checkValue(key, value);
   if (allowed !== null)
     return `Invalid value ${value} for configuration ${name}: allowed: ${allowed}`;

@@ -25,9 +25,9 @@ export interface ConfigKey {
   readonly name: string;
   readonly type: ConfigTypeName;
   readonly importance: 'high' | 'medium' | 'low';
-  /** False if Kafka can change it while the broker runs. Topic and group keys are never read-only. */
+  /** False if it can change while the broker runs. Topic and group keys are never read-only. */
   readonly readOnly: boolean;
-  /** Whether Kafka lets a broker have its own value at run time only, or all brokers one as well; null: neither. */
+  /** Who can get a value at run time: a single broker only, or all brokers together as well; null: nobody. */
   readonly updateScope: 'broker' | 'cluster' | null;
   /** Kafka's own internal keys are not shown unless somebody sets them. */
   readonly internal: boolean;

@@ -138,18 +138,9 @@ function known(
     topicAuthorizedOperations: request.includeTopicAuthorizedOperations
       ? topicOperations
       : operationsNotAsked,
-    partitions: topic.partitions.map((partition) => {
-      const view = partitionView(image, partition, listener, caller.apiVersion >= 6);
-      return {
-        errorCode: view.errorCode,
-        partitionIndex: partition.partitionId,
-        leaderId: view.leaderId,
-        leaderEpoch: partition.leaderEpoch,
-        replicaNodes: partition.replicas,
-        isrNodes: partition.isr,
-        offlineReplicas: view.offlineReplicas,
-      };
-    }),
+    partitions: topic.partitions.map((partition) =>
+      partitionView(image, partition, listener, caller.apiVersion >= 6),
+    ),
   };
 }
 

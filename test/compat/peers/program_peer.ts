@@ -153,10 +153,15 @@ export async function franzPeer(bootstrap: string): Promise<Peer> {
   return new ProgramPeer('franz-go', new Program(program, []), bootstrap);
 }
 
+/** Starts the program of confluent-kafka for Python. */
+export async function startPython(): Promise<Program> {
+  const { python, program } = await installPython();
+  return new Program(python, [program]);
+}
+
 /** confluent-kafka for Python, a current librdkafka. */
 export async function pythonPeer(bootstrap: string): Promise<Peer> {
-  const { python, program } = await installPython();
-  return new ProgramPeer('python', new Program(python, [program]), bootstrap);
+  return new ProgramPeer('python', await startPython(), bootstrap);
 }
 
 /** Kafka's client of 2018, the oldest that Kafka 4 still serves. */

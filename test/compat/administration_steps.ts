@@ -214,7 +214,8 @@ export const differences: readonly Difference[] = [
   {
     reason: 'Millrace has no cordoned log directories',
     step: /--replication-factor 3$/,
-    kafka: /only 1 broker\(s\) are registered or some brokers have all their log directories cordoned\.$/,
+    kafka:
+      /only 1 broker\(s\) are registered or some brokers have all their log directories cordoned\.$/,
     millrace: /only 1 broker\(s\) are registered\.$/,
   },
   {

@@ -208,10 +208,17 @@ export class ShardWorld {
       },
       onFailed: (error) => assert.fail(error as Error),
     });
+    this.services = this.#makeServices(quorum, placements);
+    this.registry = makeRegistry(this.services);
+    await this.host.attach(hostPort);
+  }
+
+  #makeServices(quorum: QuorumClient, placements: Placements): ShardServices {
+    const { clock, config, image, live, logger } = this;
     const calls: ShardCalls = new ThreadCalls(0, []);
     serveAdministration(calls, this.partitions);
     let sessionId = 0;
-    this.services = {
+    return {
       nodeId: 1,
       clusterId,
       image,
@@ -237,8 +244,6 @@ export class ShardWorld {
       produceTimeouts: new Purgatory(clock),
       producerIds: new ProducerIds(quorum),
     };
-    this.registry = makeRegistry(this.services);
-    await this.host.attach(hostPort);
   }
 
   async createTopic(

@@ -22,6 +22,8 @@ export class LogFlushState {
   firstWriteMs = -1;
   /** The flushed offset that the checkpoint under way will make the recovery point. */
   checkpointOffset: number;
+  /** The snapshot of the producers that it covers, -1 for none. */
+  checkpointSnapshot = -1;
 
   constructor(parts: LogParts) {
     this.#parts = parts;
@@ -85,6 +87,7 @@ export class LogFlushState {
   truncate(endOffset: number): void {
     this.#target = Math.min(this.#target, endOffset);
     this.checkpointOffset = Math.min(this.checkpointOffset, endOffset);
+    this.checkpointSnapshot = Math.min(this.checkpointSnapshot, endOffset);
   }
 
   /** The flush could not be tried, for want of descriptors or memory: all that it was to cover waits for another. */

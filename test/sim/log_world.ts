@@ -64,6 +64,7 @@ export class LogWorld {
   constructor(config: Partial<LogConfig> = {}, disk: Partial<SimDiskOptions> = {}) {
     const seed = disk.seed ?? 1;
     this.disk = new SimDisk({ ...disk, seed });
+    this.disk.nowMs = () => this.wallMs;
     this.random = new SeededRandom(seed ^ 0x5eed);
     this.config = { ...defaultLogConfig, ...config };
   }

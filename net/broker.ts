@@ -14,6 +14,7 @@ import {
   type MetadataDelta,
   type MetadataRecord,
   metadataTopicName,
+  uuidMetadataTopic,
 } from '../replication/metadata/records.ts';
 import type { BrokerConfig } from './config/broker_config.ts';
 import { LiveConfig } from './config/live_config.ts';
@@ -29,7 +30,7 @@ import {
   randomUuid,
   supportedFeatures,
 } from './metadata_quorum.ts';
-import type { FromShard, ShardThreadData, ToShard } from './shard_messages.ts';
+import type { FromShard, LogStartRequest, ShardThreadData, ToShard } from './shard_messages.ts';
 
 /** What tests replace: the disk of main and the worker entry (with the disk of the shards). */
 export interface BrokerSeams {
@@ -276,6 +277,9 @@ class RunningBroker implements Broker {
       case 'shard.checkpoint':
         directories.report(message.dirs);
         break;
+      case 'shard.logStarts':
+        this.#storeLogStarts(message, shard);
+        break;
       case 'shard.deleted':
         directories.removePartition(message);
         break;
@@ -294,6 +298,13 @@ class RunningBroker implements Broker {
     }
   }
 
+  #storeLogStarts({ number, path, starts }: LogStartRequest, shard: number): void {
+    this.#directories!.storeLogStarts(path, starts, (error) => {
+      const stored: ToShard = { type: 'shard.logStartsStored', number, failed: error !== null };
+      this.#shards[shard]!.worker.postMessage(stored);
+    });
+  }
+
   #checkpointMetadata(): void {
     const quorum = this.#quorum!;
     quorum.store.checkpoint().then(
@@ -305,7 +316,7 @@ class RunningBroker implements Broker {
   #reportMetadata(directories: LogDirectories, { store }: MetadataQuorumParts): void {
     const { recoveryPoint, logStartOffset, flushedOffset } = store.log;
     const marks = { recoveryPoint, logStartOffset, highWatermark: flushedOffset };
-    const partitions = [{ ...metadataPartition, ...marks }];
+    const partitions = [{ ...metadataPartition, topicId: uuidMetadataTopic, ...marks }];
     directories.report([{ path: directories.metadata.path, partitions }]);
   }
 

@@ -6,6 +6,7 @@ import { metadataHandler } from './handlers/03_metadata.ts';
 import { apiVersionsHandler } from './handlers/18_api_versions.ts';
 import { createTopicsHandler } from './handlers/19_create_topics.ts';
 import { deleteTopicsHandler } from './handlers/20_delete_topics.ts';
+import { deleteRecordsHandler } from './handlers/21_delete_records.ts';
 import { initProducerIdHandler } from './handlers/22_init_producer_id.ts';
 import { offsetForLeaderEpochHandler } from './handlers/23_offset_for_leader_epoch.ts';
 import { describeConfigsHandler } from './handlers/32_describe_configs.ts';
@@ -30,6 +31,7 @@ export function makeRegistry(services: ShardServices): Registry {
   registry.register(apiVersionsHandler(services, registry));
   registry.register(createTopicsHandler(services));
   registry.register(deleteTopicsHandler(services));
+  registry.register(deleteRecordsHandler(services));
   registry.register(initProducerIdHandler(services));
   registry.register(offsetForLeaderEpochHandler(services));
   registry.register(describeConfigsHandler(services));

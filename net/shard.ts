@@ -24,6 +24,10 @@ import type { Logger } from './logger.ts';
 import { ProducerIds } from './producer_ids.ts';
 import { QuorumClient } from './quorum_client.ts';
 import type { QuorumPort } from './quorum_messages.ts';
+import { serveDeleteRecords } from './retention/delete_records.ts';
+import { LogRetention } from './retention/log_retention.ts';
+import { LogStarts } from './retention/log_starts.ts';
+import { LossWarnings } from './retention/loss_warnings.ts';
 import { type Place, Routes } from './routes.ts';
 import { makeRegistry } from './served_apis.ts';
 import type { ConnectionOrigin } from './server/connection.ts';
@@ -72,6 +76,8 @@ export class Shard {
   readonly #server: PartitionServer;
   readonly #fabric: Fabric;
   readonly #calls: ShardCalls;
+  readonly #logStarts: LogStarts;
+  readonly #retention: LogRetention;
   readonly #purgatory: Purgatory<Place> = new Purgatory();
   readonly #produceTimeouts: Purgatory<never> = new Purgatory();
   readonly #connections: ConnectionHost;
@@ -122,6 +128,8 @@ export class Shard {
     const partitions = this.#partitions.table;
     this.#calls = makeCalls(fabric);
     serveAdministration(this.#calls, this.#partitions);
+    // There are no groups yet, so that none is behind.
+    this.#calls.serve('groups.behind', () => []);
     this.#server = new PartitionServer({
       partitions,
       placements: this.#placements,
@@ -137,6 +145,11 @@ export class Shard {
         this.#connections.flush();
       },
     });
+    this.#logStarts = new LogStarts((request) =>
+      this.#post({ type: 'shard.logStarts', ...request }),
+    );
+    serveDeleteRecords(this.#calls, partitions, this.#logStarts);
+    this.#retention = this.#makeRetention();
     const services = this.#makeServices(image);
     this.#connections = makeConnections(
       options,
@@ -165,6 +178,11 @@ export class Shard {
     this.#partitions.failDirectory(path, reason);
   }
 
+  /** Main's answer to a request of `LogStarts`. */
+  logStartsStored(number: number, failed: boolean): void {
+    this.#logStarts.stored(number, failed);
+  }
+
   /** No shard has requests under way any more: `stop` may close the logs. */
   closeLogs(): void {
     this.#closing.resolve();
@@ -183,6 +201,7 @@ export class Shard {
    */
   async stop(graceMs: number): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer);
+    this.#retention.stop();
     const drained = this.#connections.stop(graceMs);
     this.#purgatory.expireAll();
     await drained;
@@ -191,6 +210,24 @@ export class Shard {
     const { dirs, clean } = await this.#partitions.close();
     this.#post({ type: 'shard.checkpoint', dirs });
     this.#post({ type: 'shard.stopped', clean });
+  }
+
+  #makeRetention(): LogRetention {
+    const { data, ports, logger } = this.#options;
+    const { logRetentionCheckIntervalMs, logRetentionWarnAheadMs } = data.config;
+    return new LogRetention({
+      ...ports,
+      logger,
+      intervalMs: logRetentionCheckIntervalMs,
+      leaders: () => this.#partitions.table.values(),
+      starts: this.#logStarts,
+      warnings: new LossWarnings({
+        groupsBehind: async (asked) => (await this.#calls.callAll('groups.behind', asked)).flat(),
+        logger,
+        aheadMs: logRetentionWarnAheadMs,
+      }),
+      defer: (run) => this.#defer(run),
+    });
   }
 
   #makeServices(image: MetadataImage): ShardServices {
@@ -259,6 +296,7 @@ export class Shard {
 
   #tick(): void {
     this.#partitions.tick();
+    this.#retention.tick();
     this.#fabric.tick();
   }
 

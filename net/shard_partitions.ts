@@ -289,7 +289,8 @@ export class ShardPartitions {
     dir.logs -= 1;
     try {
       const renamed = log.delete();
-      this.#options.onDeleted({ path: dir.path, topic: leader.topic, partition, renamed });
+      const { topic: name, topicId } = leader;
+      this.#options.onDeleted({ path: dir.path, topic: name, topicId, partition, renamed });
     } catch (error) {
       // Its directory keeps its name, and the next start sets it aside.
       if (!(error instanceof DiskError)) throw error;
@@ -345,6 +346,7 @@ export class ShardPartitions {
       if (!isIn(log, dir.path)) continue;
       partitions.push({
         topic: log.topic,
+        topicId: log.topicId,
         partition: log.partition,
         recoveryPoint: log.recoveryPoint,
         logStartOffset: log.logStartOffset,

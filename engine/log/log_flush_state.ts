@@ -2,6 +2,7 @@
  * What of a log waits for a flush, and what the flush under way covers. At most one flush of a log at a time; the
  * FlushGroup calls begin, then end or abandon.
  */
+import { partitionMetadataFile } from './file_names.ts';
 import type { FlushSet } from './flush_set.ts';
 import { type LogParts, markSegmentDirty } from './log_parts.ts';
 import { parentOf } from './partition_directory.ts';
@@ -54,8 +55,10 @@ export class LogFlushState {
     }
     parts.dirtySegments.length = 0;
     const { dir } = parts.files;
+    if (parts.isMetadataDirty) set.addPath(`${dir}/${partitionMetadataFile}`);
     if (parts.isDirectoryDirty) set.addDirectory(dir);
     if (parts.isParentDirty) set.addDirectory(parentOf(dir));
+    parts.isMetadataDirty = false;
     parts.isDirectoryDirty = false;
     parts.isParentDirty = false;
   }
@@ -94,6 +97,7 @@ export class LogFlushState {
   retry(): void {
     const parts = this.#parts;
     for (const segment of this.#flushing) markSegmentDirty(parts, segment);
+    parts.isMetadataDirty = true;
     parts.isDirectoryDirty = true;
     parts.isParentDirty = true;
     this.#unpin();

@@ -103,6 +103,7 @@ function emptyParts(options: LogOptions): LogParts {
     hasSetAside: false,
     isDirectoryDirty: false,
     isParentDirty: false,
+    isMetadataDirty: false,
   };
 }
 
@@ -119,6 +120,7 @@ function writeMetadata(parts: LogParts, options: LogOptions): void {
     `${options.dir}/${partitionMetadataFile}`,
     formatPartitionMetadata(options.topicId),
   );
+  parts.isMetadataDirty = true;
   parts.isDirectoryDirty = true;
 }
 

@@ -40,6 +40,8 @@ export interface LogParts {
   /** Names in the partition's directory, or its own name in the log directory, that no flush has begun to cover. */
   isDirectoryDirty: boolean;
   isParentDirty: boolean;
+  /** `partition.metadata` as well. */
+  isMetadataDirty: boolean;
 }
 
 /** Kafka's `partition.metadata`. */

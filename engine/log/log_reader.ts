@@ -271,6 +271,15 @@ export class LogReader {
 
   /** See `PartitionLog.bytesFrom`. */
   bytesFrom(offset: number, upToOffset: number): number {
+    try {
+      return this.#bytesFrom(offset, upToOffset);
+    } catch (error) {
+      if (error instanceof DamagedLogError) return -1;
+      throw error;
+    }
+  }
+
+  #bytesFrom(offset: number, upToOffset: number): number {
     const { segments } = this.#parts;
     let bytes = 0;
     for (let number = Math.max(0, segments.floor(offset)); number < segments.count; number += 1) {

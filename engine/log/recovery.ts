@@ -108,7 +108,11 @@ class SegmentRecovery {
     this.#parts = parts;
     this.#options = options;
     this.#report = report;
-    this.#recoveryPoint = Math.max(options.recoveryPoint, parts.logStartOffset);
+    // With durability 'os' records are deleted, too, that were never flushed.
+    this.#recoveryPoint =
+      parts.config.durability === 'os'
+        ? options.recoveryPoint
+        : Math.max(options.recoveryPoint, parts.logStartOffset);
     // A failed flush loses pages as a power cut does.
     this.#mayHaveLostPages = options.afterPowerLoss || options.dropCache;
   }

@@ -34,7 +34,7 @@ export class SegmentDeletion {
     return findDeletable(this.#parts, rules);
   }
 
-  /** Bytes of the batches from the one that holds `offset` up to `upToOffset`. @throws DiskError */
+  /** Bytes of the batches from the one that holds `offset` up to `upToOffset`; -1 where they are damaged. @throws DiskError */
   bytesFrom(offset: number, upToOffset: number): number {
     return this.#reader.bytesFrom(Math.max(offset, this.#parts.logStartOffset), upToOffset);
   }
@@ -59,6 +59,11 @@ export class SegmentDeletion {
     if (offset <= parts.logStartOffset) return;
     parts.logStartOffset = offset;
     parts.epochs.truncateFromStart(offset);
+  }
+
+  /** Where the first segment begins: the log start, or before it. */
+  get firstBaseOffset(): number {
+    return this.#parts.segments.first.baseOffset;
   }
 
   /** Segments that lie wholly below the log start; never all of them. */
@@ -110,6 +115,50 @@ export class SegmentDeletion {
     }
     removeSnapshotsBelow(parts, parts.segments.first.baseOffset);
     return names;
+  }
+
+  /**
+   * The same without a checkpoint of the log start, for a disk that has no room for one: takes the segments below
+   * `offset` out of use one by one, oldest first, the name of each gone from stable storage before the log start follows,
+   * so that whatever a crash leaves begins where the log did at that moment. Waits for the device.
+   * @returns as `remove`
+   * @throws DiskError
+   */
+  removeInPlace(offset: number): string[] {
+    const parts = this.#parts;
+    const { disk, dir } = parts.files;
+    const names: string[] = [];
+    for (;;) {
+      const { first } = parts.segments;
+      const next = parts.segments.at(1);
+      if (next === undefined || next.baseOffset > offset) return names;
+      if (!this.#keepProducers(next.baseOffset)) return names;
+      this.#retire(first, '.log', names);
+      disk.flushDirectorySync(dir);
+      for (const suffix of segmentSuffixes) this.#retire(first, suffix, names);
+      parts.segments.shift();
+      letGo(parts, first);
+      this.advanceLogStart(next.baseOffset);
+      removeSnapshotsBelow(parts, next.baseOffset);
+    }
+  }
+
+  /** Has a snapshot at or past `offset` on stable storage; false when there is none and none can be made. */
+  #keepProducers(offset: number): boolean {
+    const parts = this.#parts;
+    const { disk, dir } = parts.files;
+    if (parts.flushedSnapshotOffset >= offset || parts.producers.size === 0) return true;
+    const newest = parts.snapshotOffsets[parts.snapshotOffsets.length - 1] ?? -1;
+    if (newest < offset) return false;
+    const fd = disk.open(`${dir}/${segmentFileName(newest, '.snapshot')}`, false);
+    try {
+      disk.flushSync(fd);
+    } finally {
+      disk.close(fd);
+    }
+    disk.flushDirectorySync(dir);
+    noteSnapshotFlushed(parts, newest);
+    return true;
   }
 
   #retire(segment: Segment, suffix: string, names: string[]): void {

@@ -47,6 +47,8 @@ export interface BrokerConfig extends ListenerSettings {
   readonly logFlushOffsetCheckpointIntervalMs: number;
   readonly logFlushStartOffsetCheckpointIntervalMs: number;
   readonly logRetentionCheckIntervalMs: number;
+  /** Negative: no warnings. */
+  readonly logRetentionWarnAheadMs: number;
   readonly producerIdExpirationMs: number;
   readonly producerIdExpirationCheckIntervalMs: number;
   readonly backgroundThreads: number;
@@ -249,6 +251,7 @@ function readUpkeep(
   | 'logFlushOffsetCheckpointIntervalMs'
   | 'logFlushStartOffsetCheckpointIntervalMs'
   | 'logRetentionCheckIntervalMs'
+  | 'logRetentionWarnAheadMs'
   | 'producerIdExpirationMs'
   | 'producerIdExpirationCheckIntervalMs'
 > {
@@ -258,6 +261,7 @@ function readUpkeep(
       'log.flush.start.offset.checkpoint.interval.ms',
     ),
     logRetentionCheckIntervalMs: settings.number('log.retention.check.interval.ms'),
+    logRetentionWarnAheadMs: settings.number('log.retention.warn.ahead.ms'),
     producerIdExpirationMs: settings.number('producer.id.expiration.ms'),
     producerIdExpirationCheckIntervalMs: settings.number(
       'producer.id.expiration.check.interval.ms',

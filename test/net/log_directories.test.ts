@@ -271,4 +271,54 @@ test('another run of the machine counts as a power loss', async () => {
   assert.deepEqual(losses(bench.open()), [true, true]);
 });
 
+test('log starts are told of once they are on stable storage, whatever else is written meanwhile', async () => {
+  const bench = new Bench();
+  const directories = bench.open('/data/a');
+  const told: string[] = [];
+  const store = (partition: number, logStartOffset: number): void =>
+    directories.storeLogStarts(
+      '/data/a',
+      [{ topic: 't', topicId: 'id', partition, logStartOffset }],
+      (error) => told.push(`${partition} ${logStartOffset} ${error?.code ?? 'stored'}`),
+    );
+  const file = (): string =>
+    new TextDecoder().decode(bench.disk.bytesOf('/data/a/log-start-offset-checkpoint'));
+  store(0, 4);
+  store(1, 5);
+  const one = { topic: 't', topicId: 'id', partition: 0, recoveryPoint: 9, highWatermark: 9 };
+  directories.report([{ path: '/data/a', partitions: [{ ...one, logStartOffset: 0 }] }]);
+  assert.deepEqual(told, []);
+  await bench.written(directories);
+  assert.deepEqual(told, ['0 4 stored', '1 5 stored']);
+  assert.equal(file(), '0\n2\nt 0 4\nt 1 5\n');
+  bench.disk.writeError = 'ENOSPC';
+  store(0, 7);
+  await bench.written(directories);
+  bench.disk.writeError = null;
+  directories.report([{ path: '/data/a', partitions: [{ ...one, logStartOffset: 4 }] }]);
+  await bench.written(directories);
+  assert.equal(told[2], '0 7 ENOSPC');
+  assert.equal(file(), '0\n2\nt 0 4\nt 1 5\n');
+});
+
+test('a log start of a partition that goes away meanwhile leaves nothing behind', async () => {
+  const bench = new Bench();
+  const directories = bench.open('/data/a');
+  const start = { topic: 't', topicId: 'id', partition: 0, logStartOffset: 4 };
+  directories.storeLogStarts('/data/a', [start], () => {});
+  const renamed = '/data/a/t-0.00000000000000000000000000000000-delete';
+  bench.disk.mkdir(renamed);
+  directories.removePartition({
+    path: '/data/a',
+    topic: 't',
+    topicId: 'id',
+    partition: 0,
+    renamed,
+  });
+  directories.report([{ path: '/data/a', partitions: [] }]);
+  await bench.written(directories);
+  const file = bench.disk.bytesOf('/data/a/log-start-offset-checkpoint');
+  assert.equal(new TextDecoder().decode(file), '0\n0\n');
+});
+
 test.run();

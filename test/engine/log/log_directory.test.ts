@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import os from 'node:os';
 import { suite } from 'uvu';
-import { LogDirectory, type PartitionCheckpoint } from '../../../engine/log/log_directory.ts';
+import type { PartitionCheckpoint } from '../../../engine/log/checkpoint_table.ts';
+import { LogDirectory } from '../../../engine/log/log_directory.ts';
 import { LogDirectoryError } from '../../../engine/log/log_directory_options.ts';
 import { NodeDisk, nodeRandom } from '../../../engine/node_ports.ts';
 import { SimDisk } from '../../sim/disk.ts';
@@ -34,6 +35,7 @@ const text = (disk: SimDisk, name: string): string =>
 const checkpoint = (topic: string, partition: number, offset: number): PartitionCheckpoint => ({
   topic,
   partition,
+  topicId: '',
   recoveryPoint: offset,
   highWatermark: offset + 1,
   logStartOffset: offset - 5,

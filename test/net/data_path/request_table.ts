@@ -137,6 +137,16 @@ export const requestsOf: { [N in ApiName]?: RequestsOf<N> } = {
       { topics: version >= 1 ? null : [], ...rest },
     ];
   },
+  DeleteRecords: () => {
+    const partitions = [0, 1, 99, -1].flatMap((partitionIndex) =>
+      [0n, -1n, -2n, 1n << 62n].map((offset) => ({ partitionIndex, offset })),
+    );
+    const names = ['t', 'compacted', 'nobody', '', '__consumer_offsets'];
+    return [
+      { topics: names.map((name) => ({ name, partitions })), timeoutMs: 100 },
+      { topics: [], timeoutMs: -1 },
+    ];
+  },
   DeleteTopics: (_world, version) => {
     if (version >= 6)
       return [

@@ -3,7 +3,6 @@
  * metadata quorum in the same thread, and virtual time. Turns and flushes end when the test says so.
  */
 import assert from 'node:assert/strict';
-import { LogDirectory } from '../../../engine/log/log_directory.ts';
 import type { Clock } from '../../../engine/ports.ts';
 import { ReadAhead } from '../../../engine/read_ahead.ts';
 import { ThreadCalls } from '../../../engine/thread/calls.ts';
@@ -16,11 +15,16 @@ import { loadBrokerConfig } from '../../../net/config/load.ts';
 import { checkTopicConfigs } from '../../../net/config/topic_config.ts';
 import { Placements } from '../../../net/fabric/placements.ts';
 import { RemotePartitions } from '../../../net/fabric/remote_partitions.ts';
+import { LogDirectories } from '../../../net/log_directories.ts';
 import { LevelLogger, type Logger } from '../../../net/logger.ts';
 import { ProducerIds } from '../../../net/producer_ids.ts';
 import { QuorumClient } from '../../../net/quorum_client.ts';
 import type { QuorumHost } from '../../../net/quorum_host.ts';
 import type { QuorumPort } from '../../../net/quorum_messages.ts';
+import { serveDeleteRecords } from '../../../net/retention/delete_records.ts';
+import { LogRetention } from '../../../net/retention/log_retention.ts';
+import { LogStarts } from '../../../net/retention/log_starts.ts';
+import { type GroupBehind, LossWarnings } from '../../../net/retention/loss_warnings.ts';
 import { Routes } from '../../../net/routes.ts';
 import { makeRegistry } from '../../../net/served_apis.ts';
 import { FetchSessions } from '../../../net/server/fetch_sessions.ts';
@@ -30,11 +34,7 @@ import type { Registry } from '../../../net/server/registry.ts';
 import type { RequestMemory } from '../../../net/server/request_frame.ts';
 import { followSettings } from '../../../net/setting_changes.ts';
 import type { ShardCalls } from '../../../net/shard_calls.ts';
-import type {
-  DeletedPartition,
-  LogDirCheckpoint,
-  LogDirData,
-} from '../../../net/shard_messages.ts';
+import type { DeletedPartition, LogDirCheckpoint } from '../../../net/shard_messages.ts';
 import { ShardPartitions } from '../../../net/shard_partitions.ts';
 import type { ShardServices } from '../../../net/shard_services.ts';
 import { TopicRules } from '../../../net/topic_rules.ts';
@@ -117,9 +117,11 @@ export class ShardWorld {
   live!: LiveConfig;
   partitions!: ShardPartitions;
   services!: ShardServices;
+  retention!: LogRetention;
+  /** What the groups of the broker answer. */
+  groupsBehind: readonly GroupBehind[] = [];
   registry!: Registry;
-  readonly #logDirs: readonly string[];
-  #directories: LogDirectory[] = [];
+  #directories!: LogDirectories;
   #deferred: (() => void)[] = [];
   #woken: PartitionLeader[] = [];
   #boot = 1;
@@ -134,7 +136,7 @@ export class ShardWorld {
       listDefault,
     });
     await host.start();
-    const world = new ShardWorld(config, host, logDirs, options.seed ?? 1);
+    const world = new ShardWorld(config, host, options.seed ?? 1);
     await host.request(registration(1));
     for (const [name, partitions, configs] of options.topics ?? [])
       await world.createTopic(name, partitions, configs);
@@ -142,18 +144,13 @@ export class ShardWorld {
     return world;
   }
 
-  private constructor(
-    config: BrokerConfig,
-    host: QuorumHost,
-    logDirs: readonly string[],
-    seed: number,
-  ) {
+  private constructor(config: BrokerConfig, host: QuorumHost, seed: number) {
     this.config = config;
     this.host = host;
-    this.#logDirs = logDirs;
     this.disk = new SimDisk({ seed });
     const { pageCache } = this.disk;
     this.readAhead = new ReadAhead({ pageCache, piecesMax: 4, devicePiecesMax: 2 });
+    this.disk.nowMs = () => this.clock.wallMs();
     this.logger = new LevelLogger(
       { format: 'text', level: 'info' },
       (level, message, fields) => this.lines.push(`${level} ${message} ${JSON.stringify(fields)}`),
@@ -167,9 +164,7 @@ export class ShardWorld {
     const { clock, disk, config, logger } = this;
     const random = new SeededRandom(5);
     const bootId = `boot-${this.#boot}`;
-    this.#directories = this.#logDirs.map((path) =>
-      LogDirectory.open({ disk, random, bootId, path, nodeId: 1, clusterId }),
-    );
+    this.#directories = LogDirectories.open({ config, disk, random, bootId, logger });
     const [hostPort, port] = portPair();
     // The one before died with its process.
     if (this.#hostPort !== null) this.host.detach(this.#hostPort);
@@ -187,13 +182,13 @@ export class ShardWorld {
       clock,
       random,
       logger,
-      logDirs: this.#directories.map(dataOf),
+      logDirs: this.#directories.data(),
       defer: (run) => this.#deferred.push(run),
       onHighWatermark: (leader) => this.#woken.push(leader),
       onDeleted: (deleted) => this.deleted.push(deleted),
       onDirFailed: (path) => {
         this.failedDirs.push(path);
-        this.#directories.find((one) => one.path === path)?.noteFlushFailure();
+        this.#directories.noteFlushFailure(path);
       },
       onAllFailed: (reason) => this.allFailed.push(reason),
     });
@@ -215,7 +210,7 @@ export class ShardWorld {
 
   #makeServices(quorum: QuorumClient, placements: Placements): ShardServices {
     const { clock, config, image, live, logger } = this;
-    const calls: ShardCalls = new ThreadCalls(0, []);
+    const calls = this.#openRetention();
     serveAdministration(calls, this.partitions);
     let sessionId = 0;
     return {
@@ -244,6 +239,34 @@ export class ShardWorld {
       produceTimeouts: new Purgatory(clock),
       producerIds: new ProducerIds(quorum),
     };
+  }
+
+  /** What deletes records, and the calls that it serves. */
+  #openRetention(): ShardCalls {
+    const { clock, disk, config, logger } = this;
+    const { table } = this.partitions;
+    const directories = this.#directories;
+    const calls: ShardCalls = new ThreadCalls(0, []);
+    const starts = new LogStarts(({ number, path, starts: asked }) =>
+      directories.storeLogStarts(path, asked, (error) => starts.stored(number, error !== null)),
+    );
+    serveDeleteRecords(calls, table, starts);
+    calls.serve('groups.behind', () => this.groupsBehind);
+    this.retention = new LogRetention({
+      clock,
+      disk,
+      logger,
+      intervalMs: config.logRetentionCheckIntervalMs,
+      leaders: () => table.values(),
+      starts,
+      warnings: new LossWarnings({
+        groupsBehind: async (asked) => (await calls.callAll('groups.behind', asked)).flat(),
+        logger,
+        aheadMs: config.logRetentionWarnAheadMs,
+      }),
+      defer: (run) => this.#deferred.push(run),
+    });
+    return calls;
   }
 
   async createTopic(
@@ -322,10 +345,7 @@ export class ShardWorld {
 
   /** As main does with what a shard reports; its flushes are ended by whoever goes on. */
   checkpoint(): void {
-    this.partitions.checkpoint(({ path, partitions }) => {
-      const directory = this.#directories.find((one) => one.path === path);
-      directory?.writeCheckpoints(partitions, () => {});
-    });
+    this.partitions.checkpoint((dir) => this.#directories.report([dir]));
   }
 
   /** The process dies; what was written stays in the page cache. */
@@ -366,16 +386,6 @@ export class ShardWorld {
 }
 
 /** What main tells the shard of a directory. */
-function dataOf(directory: LogDirectory): LogDirData {
-  return {
-    path: directory.path,
-    cleanShutdown: directory.cleanShutdown,
-    afterPowerLoss: directory.afterPowerLoss,
-    dropCache: directory.flushFailed,
-    partitions: new Map(directory.partitions),
-  };
-}
-
 function poisonedMemory(): RequestMemory {
   const slabs = new SlabAllocator();
   const free = slabs.free.bind(slabs);

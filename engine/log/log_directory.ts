@@ -119,7 +119,10 @@ export class LogDirectory {
 
   /** Marks of the partition, zeros when there are none. */
   marksOf(topic: string, partition: number): PartitionMarks {
-    return this.partitions.get(partitionDirectoryName(topic, partition)) ?? noMarks;
+    const found = this.partitions.get(partitionDirectoryName(topic, partition));
+    if (found === undefined) return noMarks;
+    const { recoveryPoint, logStartOffset, highWatermark } = found;
+    return { recoveryPoint, logStartOffset, highWatermark };
   }
 
   /** See `CheckpointFiles.write`. A deleted partition must be left out before another takes its name. */

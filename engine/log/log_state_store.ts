@@ -81,6 +81,8 @@ export function storeSnapshot(parts: LogParts): boolean {
 
 function removeOldSnapshots(parts: LogParts): void {
   const { segments, snapshotOffsets, flushedSnapshotOffset } = parts;
+  // A power cut that takes the batches takes that one, too: it would be past the log's end.
+  if (flushedSnapshotOffset > parts.flushedOffset) return;
   for (const offset of [...snapshotOffsets]) {
     if (offset >= flushedSnapshotOffset) break;
     if (segments.at(segments.floor(offset))?.baseOffset !== offset) removeSnapshot(parts, offset);

@@ -74,23 +74,42 @@ export class SegmentDeletion {
 
   /**
    * Adds to `set` what has to be on stable storage before the segments below the log start may go; then comes `remove`.
-   * @returns offset of the snapshot that is meant, or -1 when none can be made now because batches are pending
+   * @returns offset of the snapshot that is meant, or -1 when none can be made now because batches are pending or not
+   *   flushed
    * @throws DiskError
    */
   prepare(set: FlushSet): number {
     const parts = this.#parts;
-    const { segments, files, snapshotOffsets } = parts;
-    const firstKept = segments.at(this.countBelowStart) as Segment;
-    if (parts.flushedSnapshotOffset >= firstKept.baseOffset) return parts.flushedSnapshotOffset;
-    let newest = snapshotOffsets[snapshotOffsets.length - 1] ?? -1;
-    if (newest < firstKept.baseOffset) {
-      if (this.#appender.hasPending) return -1;
+    const { segments, files } = parts;
+    const { baseOffset } = segments.at(this.countBelowStart) as Segment;
+    if (this.#isSafeSnapshot(parts.flushedSnapshotOffset, baseOffset))
+      return parts.flushedSnapshotOffset;
+    let offset = this.#findSnapshot(baseOffset);
+    if (offset < 0) {
+      if (this.#appender.hasPending || !this.#isSafeSnapshot(parts.logEndOffset, baseOffset))
+        return -1;
       storeSnapshot(parts);
-      newest = parts.snapshotOffset;
+      offset = parts.snapshotOffset;
     }
-    set.addPath(`${files.dir}/${segmentFileName(newest, '.snapshot')}`);
+    set.addPath(`${files.dir}/${segmentFileName(offset, '.snapshot')}`);
     set.addDirectory(files.dir);
-    return newest;
+    return offset;
+  }
+
+  /** The newest snapshot that will do without the batches below `offset`, or -1. */
+  #findSnapshot(offset: number): number {
+    return this.#parts.snapshotOffsets.findLast((one) => this.#isSafeSnapshot(one, offset)) ?? -1;
+  }
+
+  /**
+   * Whether a snapshot there has all that came below `offset`, and nothing that a power cut could take: then it would
+   * be past the log's end, and dropped.
+   */
+  #isSafeSnapshot(snapshotOffset: number, offset: number): boolean {
+    const { config, flushedOffset } = this.#parts;
+    return (
+      snapshotOffset >= offset && (config.durability === 'os' || snapshotOffset <= flushedOffset)
+    );
   }
 
   /**
@@ -107,7 +126,7 @@ export class SegmentDeletion {
     for (let count = this.countBelowStart; count > 0; count -= 1) {
       const { first } = parts.segments;
       const next = parts.segments.at(1) as Segment;
-      if (next.baseOffset > parts.flushedSnapshotOffset) break;
+      if (next.baseOffset > snapshotOffset) break;
       for (const suffix of segmentSuffixes) this.#retire(first, suffix, names);
       parts.segments.shift();
       letGo(parts, first);
@@ -147,9 +166,10 @@ export class SegmentDeletion {
   #keepProducers(offset: number): boolean {
     const parts = this.#parts;
     const { disk, dir } = parts.files;
-    if (parts.flushedSnapshotOffset >= offset || parts.producers.size === 0) return true;
-    const newest = parts.snapshotOffsets[parts.snapshotOffsets.length - 1] ?? -1;
-    if (newest < offset) return false;
+    if (this.#isSafeSnapshot(parts.flushedSnapshotOffset, offset) || parts.producers.size === 0)
+      return true;
+    const newest = this.#findSnapshot(offset);
+    if (newest < 0) return false;
     const fd = disk.open(`${dir}/${segmentFileName(newest, '.snapshot')}`, false);
     try {
       disk.flushSync(fd);

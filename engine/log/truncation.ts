@@ -31,6 +31,8 @@ export function truncateLog(parts: LogParts, offset: number): void {
 export function restartLog(parts: LogParts, offset: number): void {
   for (const segment of parts.segments.truncate(0)) removeSegmentFiles(parts, segment);
   startAt(parts, offset);
+  // Or a power cut could bring segments back that do not follow on one another.
+  parts.files.disk.flushDirectorySync(parts.files.dir);
   parts.writtenOffset = offset;
   parts.flushedOffset = offset;
   parts.recoveryPoint = offset;

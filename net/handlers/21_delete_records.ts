@@ -25,7 +25,7 @@ export function deleteRecordsHandler(services: ShardServices): Handler {
         })),
       ),
     }));
-    return { topics: await Promise.all(answered) };
+    return { throttleTimeMs: 0, topics: await Promise.all(answered) };
   });
 }
 

@@ -289,7 +289,8 @@ export class RetentionHistory {
   /** The disk is full, and retention must go on. */
   #removeInPlace(): void {
     const { log, disk, wallMs } = this.world;
-    if (disk.capacityBytes === Number.POSITIVE_INFINITY || this.#isWriting) return;
+    if (this.#isWriting) return;
+    if (disk.capacityBytes === Number.POSITIVE_INFINITY) disk.capacityBytes = disk.usedBytes;
     const rules = { highWatermark: this.#highWatermark, nowMs: wallMs, isIdle: false };
     const offset = log.deletion.find(rules).at(-1)?.endOffset ?? 0;
     if (offset <= log.logStartOffset) return;
@@ -385,7 +386,11 @@ export class RetentionHistory {
     for (const [producerId, next] of this.#sequences.entries()) {
       const entry = producers.get(producerId);
       if (mayBeBehind) {
-        this.#sequences[producerId] = (entry?.lastSequence ?? next - 1) + 1;
+        const last = entry?.lastSequence ?? -1;
+        this.#sent = this.#sent.filter(
+          (one) => one.producerId !== producerId || one.sequence <= last,
+        );
+        this.#sequences[producerId] = last + 1;
         continue;
       }
       assert.equal(

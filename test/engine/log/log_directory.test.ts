@@ -222,8 +222,7 @@ test('what deleted partitions left is listed and removed, and nothing else is', 
   const directory = open(disk);
   assert.deepEqual(directory.deleted, [deleted]);
   assert.deepEqual([...directory.partitions.keys()], ['orders-1']);
-  assert.equal(directory.topicIdIn('orders-1'), 'AAAAAAAAAAAAAAAAAAAAAQ');
-  assert.equal(directory.topicIdIn('lost+found'), null);
+  assert.equal(directory.partitions.get('orders-1')?.topicId, 'AAAAAAAAAAAAAAAAAAAAAQ');
   directory.removeDeleted('orders-1', () => {});
   directory.removeDeleted(deleted, (error) => assert.equal(error, null));
   const names = disk.list('/data/logs') ?? [];

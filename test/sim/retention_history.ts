@@ -11,9 +11,9 @@
 import assert from 'node:assert/strict';
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import { FlushSet } from '../../engine/log/flush_set.ts';
-import type { DeletableSegment } from '../../engine/log/retention.ts';
 import { DiskError } from '../../engine/ports.ts';
 import { LogWorld, partitionDir, splitBatches, topicId } from './log_world.ts';
+import { checkFound, type Sent } from './retention_checks.ts';
 import { SeededRandom } from './seeded_random.ts';
 
 const steps = 250;
@@ -28,14 +28,6 @@ export interface Mutation {
   readonly ignoresHighWatermark?: boolean;
   /** The wall clock is a while ahead. */
   readonly clockAheadMs?: number;
-}
-
-interface Sent {
-  readonly bytes: Uint8Array;
-  readonly endOffset: number;
-  readonly producerId: number;
-  readonly sequence: number;
-  readonly timestampMs: number;
 }
 
 export class RetentionHistory {
@@ -129,10 +121,14 @@ export class RetentionHistory {
 
   #endTurn(): void {
     const { world } = this;
-    world.written.length = 0;
     world.endTurn();
-    for (const { from, error } of world.written) if (error !== ErrorCode.NONE) this.#takeBack(from);
+    this.#noteWritten();
     this.#checkStart();
+  }
+
+  #noteWritten(): void {
+    for (const { from, error } of this.world.written.splice(0))
+      if (error !== ErrorCode.NONE) this.#takeBack(from);
   }
 
   #takeBack(from: number): void {
@@ -151,6 +147,7 @@ export class RetentionHistory {
 
   #endFlushes(): void {
     this.world.disk.endFlushes();
+    this.#noteWritten();
     this.#ackedOffset = Math.max(this.#ackedOffset, this.world.flushed.at(-1) ?? 0);
     this.#checkStart();
   }
@@ -175,7 +172,7 @@ export class RetentionHistory {
       isIdle,
     };
     let found = deletion.find(rules);
-    this.#checkFound(found);
+    checkFound(world.log, world.wallMs, found, this.#sent);
     if (found.at(-1)?.isActive) {
       if (!this.#roll()) found = found.slice(0, -1);
       else this.#count('active ones');
@@ -199,29 +196,6 @@ export class RetentionHistory {
     } catch (error) {
       assert(error instanceof DiskError && error.isPassing);
       return false;
-    }
-  }
-
-  /** By the records themselves, and not by indexes or segments. */
-  #checkFound(found: readonly DeletableSegment[]): void {
-    const { log, wallMs } = this.world;
-    const { retentionMs, retentionBytes } = log.config;
-    let size = log.size;
-    for (const { baseOffset, endOffset, bytes, reason } of found) {
-      const committed = log.config.durability === 'os' ? log.writtenOffset : log.flushedOffset;
-      assert(endOffset <= committed, `deletes up to ${endOffset}, committed up to ${committed}`);
-      size -= bytes;
-      if (reason === 'start') assert(endOffset <= log.logStartOffset, 'above the log start');
-      if (reason === 'bytes') assert(size >= retentionBytes, `only ${size} bytes would be left`);
-      if (reason !== 'time') continue;
-      const own = this.#sent.filter(
-        (one) => one.endOffset > baseOffset && one.endOffset <= endOffset,
-      );
-      for (const { timestampMs } of own)
-        assert(
-          wallMs - timestampMs > retentionMs,
-          `a record is but ${wallMs - timestampMs} ms old`,
-        );
     }
   }
 
@@ -335,6 +309,7 @@ export class RetentionHistory {
     this.#hasRemovalRunning = false;
     this.#deleted = [];
     world.flushed.length = 0;
+    world.written.length = 0;
     world.open();
     const { log } = world;
     assert.deepEqual([log.recovery.damage, log.recovery.setAside], [[], []]);

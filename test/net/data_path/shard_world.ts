@@ -366,11 +366,9 @@ export class ShardWorld {
   /** An orderly stop, and a start. */
   async restart(): Promise<void> {
     const { dirs } = await this.close();
-    for (const { path, partitions } of dirs) {
-      const directory = this.#directories.find((one) => one.path === path);
-      directory?.writeCheckpoints(partitions, () => directory.markClean(1));
-      this.settle();
-    }
+    this.#directories.report(dirs);
+    this.settle();
+    this.#directories.markClean(1);
     this.kill();
     await this.open();
   }

@@ -383,7 +383,6 @@ export class ShardWorld {
   }
 }
 
-/** What main tells the shard of a directory. */
 function poisonedMemory(): RequestMemory {
   const slabs = new SlabAllocator();
   const free = slabs.free.bind(slabs);

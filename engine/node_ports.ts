@@ -243,7 +243,7 @@ export class NodeDisk implements Disk {
       const status = fs.statSync(path, { throwIfNoEntry: false });
       if (status === undefined) return null;
       const isDirectory = status.isDirectory();
-      return { size: isDirectory ? 0 : status.size, isDirectory };
+      return { size: isDirectory ? 0 : status.size, isDirectory, modifiedMs: status.mtimeMs };
     } catch (error) {
       throw diskError(error);
     }

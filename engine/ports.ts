@@ -56,6 +56,8 @@ export interface FileStatus {
   /** Bytes; 0 for a directory. */
   readonly size: number;
   readonly isDirectory: boolean;
+  /** Time of the last change, wall clock in milliseconds. */
+  readonly modifiedMs: number;
 }
 
 export interface Disk {
@@ -110,7 +112,7 @@ export interface Disk {
   unlink(path: string): void;
   /** Creates a directory (its parent must exist); one that is there already is no error. Returns true if it was made. */
   mkdir(path: string): boolean;
-  /** Removes a directory with all that is in it, off the thread. */
+  /** Removes a file, or a directory with all that is in it, off the thread. One that is not there is no error. */
   removeTree(path: string, done: (error: DiskError | null) => void): void;
   /** Names in a directory, in no particular order; null when there is no such directory. */
   list(path: string): string[] | null;

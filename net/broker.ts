@@ -8,8 +8,16 @@
 import { NodeDisk, nodeClock, nodeRandom, readBootId } from '../engine/node_ports.ts';
 import type { Disk } from '../engine/ports.ts';
 import { type SupervisedThread, Supervisor } from '../engine/thread/supervisor.ts';
-import { type MetadataDelta, metadataTopicName } from '../replication/metadata/records.ts';
+import type { MetadataImage } from '../replication/metadata/image.ts';
+import {
+  ConfigResourceType,
+  type MetadataDelta,
+  type MetadataRecord,
+  metadataTopicName,
+  uuidMetadataTopic,
+} from '../replication/metadata/records.ts';
 import type { BrokerConfig } from './config/broker_config.ts';
+import { LiveConfig } from './config/live_config.ts';
 import { createFabric, type FabricMemory, fabricTransfers } from './fabric/fabric_memory.ts';
 import { PartitionPlacer } from './fabric/partition_placer.ts';
 import type { TopicPlacement } from './fabric/placements.ts';
@@ -22,7 +30,7 @@ import {
   randomUuid,
   supportedFeatures,
 } from './metadata_quorum.ts';
-import type { FromShard, ShardThreadData, ToShard } from './shard_messages.ts';
+import type { FromShard, LogStartRequest, ShardThreadData, ToShard } from './shard_messages.ts';
 
 /** What tests replace: the disk of main and the worker entry (with the disk of the shards). */
 export interface BrokerSeams {
@@ -65,6 +73,7 @@ export async function startBroker(
 class RunningBroker implements Broker {
   readonly failed: Promise<Error>;
   readonly #config: BrokerConfig;
+  readonly #live: LiveConfig;
   readonly #logger: Logger;
   readonly #disk: Disk;
   readonly #shardEntry: URL;
@@ -87,6 +96,7 @@ class RunningBroker implements Broker {
 
   constructor(config: BrokerConfig, logger: Logger, seams: BrokerSeams) {
     this.#config = config;
+    this.#live = new LiveConfig(config);
     this.#logger = logger;
     this.#disk = seams.disk ?? new NodeDisk();
     this.#shardEntry = seams.shardEntry ?? new URL('./shard_main.ts', import.meta.url);
@@ -120,6 +130,7 @@ class RunningBroker implements Broker {
     const shards = this.#shards;
     await this.#listeners.listen(shards.map(({ worker }) => worker));
     this.#quorum = await this.#openQuorum(directories);
+    this.#followSettings(this.#quorum.host.image);
     await this.#register(directories);
     directories.tidy(this.#quorum.host.image);
     const start: ToShard = {
@@ -192,6 +203,14 @@ class RunningBroker implements Broker {
   #place(delta: MetadataDelta): void {
     const placed = this.#placer.follow(delta);
     if (this.#arePlacesTold) this.#tellPlaced(placed);
+    if (this.#quorum !== null && delta.records.some(isBrokerSetting))
+      this.#followSettings(this.#quorum.host.image);
+  }
+
+  /** Takes over settings from the metadata: main acts on the limits of connections, and tells people of problems. */
+  #followSettings(image: MetadataImage): void {
+    this.#live.follow(image, this.#logger);
+    this.#listeners.limit(this.#live.current);
   }
 
   #tellPlaced(topics: readonly TopicPlacement[]): void {
@@ -258,6 +277,9 @@ class RunningBroker implements Broker {
       case 'shard.checkpoint':
         directories.report(message.dirs);
         break;
+      case 'shard.logStarts':
+        this.#storeLogStarts(message, shard);
+        break;
       case 'shard.deleted':
         directories.removePartition(message);
         break;
@@ -276,6 +298,13 @@ class RunningBroker implements Broker {
     }
   }
 
+  #storeLogStarts({ number, path, starts }: LogStartRequest, shard: number): void {
+    this.#directories!.storeLogStarts(path, starts, (error) => {
+      const stored: ToShard = { type: 'shard.logStartsStored', number, failed: error !== null };
+      this.#shards[shard]!.worker.postMessage(stored);
+    });
+  }
+
   #checkpointMetadata(): void {
     const quorum = this.#quorum!;
     quorum.store.checkpoint().then(
@@ -287,7 +316,7 @@ class RunningBroker implements Broker {
   #reportMetadata(directories: LogDirectories, { store }: MetadataQuorumParts): void {
     const { recoveryPoint, logStartOffset, flushedOffset } = store.log;
     const marks = { recoveryPoint, logStartOffset, highWatermark: flushedOffset };
-    const partitions = [{ ...metadataPartition, ...marks }];
+    const partitions = [{ ...metadataPartition, topicId: uuidMetadataTopic, ...marks }];
     directories.report([{ path: directories.metadata.path, partitions }]);
   }
 
@@ -298,4 +327,8 @@ class RunningBroker implements Broker {
   async #throwOnFailure(): Promise<never> {
     throw await this.failed;
   }
+}
+
+function isBrokerSetting(record: MetadataRecord): boolean {
+  return record.type === 'ConfigRecord' && record.resourceType === ConfigResourceType.broker;
 }

@@ -73,10 +73,15 @@ export function brokersOf(
   return views;
 }
 
+/** As the answers of Metadata and DescribeTopicPartitions name its fields. */
 export interface PartitionView {
   readonly errorCode: ErrorCode;
+  readonly partitionIndex: number;
   readonly leaderId: number;
-  readonly offlineReplicas: number[];
+  readonly leaderEpoch: number;
+  readonly replicaNodes: readonly number[];
+  readonly isrNodes: readonly number[];
+  readonly offlineReplicas: readonly number[];
 }
 
 /**
@@ -90,16 +95,24 @@ export function partitionView(
   knowsListenerNotFound: boolean,
 ): PartitionView {
   const { leader } = partition;
-  const offlineReplicas = partition.replicas.filter((id) => !image.isAlive(id));
+  const view = {
+    errorCode: ErrorCode.NONE,
+    partitionIndex: partition.partitionId,
+    leaderId: leader,
+    leaderEpoch: partition.leaderEpoch,
+    replicaNodes: partition.replicas,
+    isrNodes: partition.isr,
+    offlineReplicas: partition.replicas.filter((id) => !image.isAlive(id)),
+  };
   if (!image.isAlive(leader))
-    return { errorCode: ErrorCode.LEADER_NOT_AVAILABLE, leaderId: -1, offlineReplicas };
+    return { ...view, errorCode: ErrorCode.LEADER_NOT_AVAILABLE, leaderId: -1 };
   if (image.endpoint(leader, listener) === undefined) {
     const errorCode = knowsListenerNotFound
       ? ErrorCode.LISTENER_NOT_FOUND
       : ErrorCode.LEADER_NOT_AVAILABLE;
-    return { errorCode, leaderId: -1, offlineReplicas };
+    return { ...view, errorCode, leaderId: -1 };
   }
-  return { errorCode: ErrorCode.NONE, leaderId: leader, offlineReplicas };
+  return view;
 }
 
 /** What a handler of these APIs needs to know about a request; a `RequestContext` is one. */

@@ -11,7 +11,7 @@ import type { BrokerConfig } from './config/broker_config.ts';
 import type { Listener } from './config/listeners.ts';
 import type { Logger } from './logger.ts';
 import { Acceptor } from './server/acceptor.ts';
-import { ConnectionCounts } from './server/connection_counts.ts';
+import { ConnectionCounts, type ConnectionLimits } from './server/connection_counts.ts';
 import type { ToShard } from './shard_messages.ts';
 
 /** Kafka's `SecurityProtocol` code. */
@@ -38,11 +38,12 @@ export class Listeners {
   constructor(config: BrokerConfig, logger: Logger) {
     this.#config = config;
     this.#logger = logger;
-    this.#counts = new ConnectionCounts({
-      connectionsMax: config.maxConnections,
-      connectionsPerIpMax: config.maxConnectionsPerIp,
-      connectionsPerIpOverrides: config.maxConnectionsPerIpOverrides,
-    });
+    this.#counts = new ConnectionCounts(limitsOf(config));
+  }
+
+  /** Takes over limits that were changed at run time. */
+  limit(config: BrokerConfig): void {
+    this.#counts.limit(limitsOf(config));
   }
 
   /** Host and real port of the first listener; the port is 0 before `listen`. */
@@ -115,4 +116,12 @@ export class Listeners {
     this.#nextShard = (shards.indexOf(best) + 1) % shards.length;
     return best.worker;
   }
+}
+
+function limitsOf(config: BrokerConfig): ConnectionLimits {
+  return {
+    connectionsMax: config.maxConnections,
+    connectionsPerIpMax: config.maxConnectionsPerIp,
+    connectionsPerIpOverrides: config.maxConnectionsPerIpOverrides,
+  };
 }

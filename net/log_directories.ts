@@ -5,13 +5,10 @@
  * Thread: main. Durability: a checkpoint is on stable storage before the next one of its directory begins; the
  * clean-shutdown marker is written only after the last checkpoints.
  */
-import { LogDirectory, type PartitionCheckpoint } from '../engine/log/log_directory.ts';
+import { CheckpointTable, type LogStart } from '../engine/log/checkpoint_table.ts';
+import { LogDirectory } from '../engine/log/log_directory.ts';
 import { LogDirectoryError } from '../engine/log/log_directory_options.ts';
-import {
-  parsePartitionDirectory,
-  partitionDirectoryName,
-  strayDirectory,
-} from '../engine/log/partition_directory.ts';
+import { parsePartitionDirectory, strayDirectory } from '../engine/log/partition_directory.ts';
 import type { BootId, Disk, DiskError, Random } from '../engine/ports.ts';
 import type { MetadataImage } from '../replication/metadata/image.ts';
 import { metadataTopicName } from '../replication/metadata/records.ts';
@@ -27,12 +24,22 @@ export interface LogDirectoriesOptions {
   readonly logger: Logger;
 }
 
+/** Log starts that count once they are on stable storage. */
+interface WaitingStarts {
+  starts: readonly LogStart[];
+  readonly done: (error: DiskError | null) => void;
+}
+
 interface Entry {
   readonly directory: LogDirectory;
-  /** By partition directory name: the latest that any thread reported, or else what was there at the start. */
-  readonly checkpoints: Map<string, PartitionCheckpoint>;
+  /** The latest that any thread reported, or else what was there at the start. */
+  readonly checkpoints: CheckpointTable;
   isWriting: boolean;
+  /** More than log starts. */
   isChanged: boolean;
+  startsWaiting: WaitingStarts[];
+  /** Those of the write under way. */
+  startsWriting: WaitingStarts[];
   whenWritten: (() => void)[];
 }
 
@@ -71,6 +78,8 @@ export class LogDirectories {
       checkpoints: checkpointsOf(directory),
       isWriting: false,
       isChanged: false,
+      startsWaiting: [],
+      startsWriting: [],
       whenWritten: [],
     }));
   }
@@ -112,10 +121,11 @@ export class LogDirectories {
   tidy(image: MetadataImage): void {
     for (const { directory, checkpoints } of this.#entries) {
       for (const name of directory.deleted) this.#removeDeleted(directory, name);
-      for (const name of directory.partitions.keys()) {
-        if (!isStray(directory, name, image)) continue;
+      for (const [name, { topicId }] of directory.partitions) {
+        if (!isStray(name, topicId, image)) continue;
         this.#setAside(directory, name);
-        checkpoints.delete(name);
+        const parsed = parsePartitionDirectory(name);
+        if (parsed !== null) checkpoints.remove(parsed.topic, parsed.partition, topicId ?? '');
       }
     }
   }
@@ -124,17 +134,31 @@ export class LogDirectories {
   report(dirs: readonly LogDirCheckpoint[]): void {
     for (const { path, partitions } of dirs) {
       const entry = this.#entry(path);
-      for (const one of partitions)
-        entry.checkpoints.set(partitionDirectoryName(one.topic, one.partition), one);
+      for (const one of partitions) entry.checkpoints.report(one);
       entry.isChanged = true;
       this.#write(entry);
     }
   }
 
-  /** A partition is gone: its files are removed, and whoever takes its name starts from nothing. */
-  removePartition({ path, topic, partition, renamed }: DeletedPartition): void {
+  /** Moves log starts up; `done(null)` when that is on stable storage. */
+  storeLogStarts(
+    path: string,
+    starts: readonly LogStart[],
+    done: (error: DiskError | null) => void,
+  ): void {
     const entry = this.#entry(path);
-    if (entry.checkpoints.delete(partitionDirectoryName(topic, partition))) entry.isChanged = true;
+    entry.startsWaiting.push({ starts, done });
+    this.#write(entry);
+  }
+
+  /** A partition is gone: its files are removed, and whoever takes its name starts from nothing. */
+  removePartition({ path, topic, topicId, partition, renamed }: DeletedPartition): void {
+    const entry = this.#entry(path);
+    if (entry.checkpoints.remove(topic, partition, topicId)) entry.isChanged = true;
+    for (const one of [...entry.startsWaiting, ...entry.startsWriting])
+      one.starts = one.starts.filter(
+        (start) => start.topicId !== topicId || start.partition !== partition,
+      );
     this.#write(entry);
     this.#removeDeleted(entry.directory, renamed.slice(path.length + 1));
   }
@@ -168,18 +192,28 @@ export class LogDirectories {
   }
 
   #write(entry: Entry): void {
-    if (entry.isWriting || !entry.isChanged) return;
+    const { directory, checkpoints, isChanged, startsWaiting: writing } = entry;
+    if (entry.isWriting || !(isChanged || writing.length > 0)) return;
     entry.isWriting = true;
     entry.isChanged = false;
-    entry.directory.writeCheckpoints([...entry.checkpoints.values()], (error) => {
+    entry.startsWaiting = [];
+    entry.startsWriting = writing;
+    const starts = (): LogStart[] => writing.flatMap((one) => one.starts);
+    const end = (error: DiskError | null): void => {
       entry.isWriting = false;
       if (error !== null) this.#warn(entry, error);
+      if (error === null) checkpoints.advance(starts());
+      entry.startsWriting = [];
+      for (const { done } of writing) done(error);
       this.#write(entry);
       if (entry.isWriting) return;
       const waiting = entry.whenWritten;
       entry.whenWritten = [];
       for (const resolve of waiting) resolve();
-    });
+    };
+    const values = checkpoints.valuesWith(starts());
+    if (isChanged) directory.writeCheckpoints(values, end);
+    else directory.writeLogStarts(values, end);
   }
 
   #warn({ directory }: Entry, error: DiskError): void {
@@ -210,20 +244,19 @@ export class LogDirectories {
 }
 
 /** A partition that is opened late, because its disk was full, must not lose its line until then. */
-function checkpointsOf({ partitions }: LogDirectory): Map<string, PartitionCheckpoint> {
-  const checkpoints = new Map<string, PartitionCheckpoint>();
-  for (const [name, marks] of partitions) {
+function checkpointsOf({ partitions }: LogDirectory): CheckpointTable {
+  const checkpoints = new CheckpointTable();
+  for (const [name, found] of partitions) {
     const parsed = parsePartitionDirectory(name);
-    if (parsed !== null) checkpoints.set(name, { ...parsed, ...marks });
+    if (parsed !== null) checkpoints.report({ ...parsed, ...found, topicId: found.topicId ?? '' });
   }
   return checkpoints;
 }
 
-function isStray(directory: LogDirectory, name: string, image: MetadataImage): boolean {
+function isStray(name: string, topicId: string | null, image: MetadataImage): boolean {
   const parsed = parsePartitionDirectory(name);
   if (parsed === null || parsed.topic === metadataTopicName) return false;
   const topic = image.topic(parsed.topic);
   if (topic?.partitions[parsed.partition] === undefined) return true;
-  const id = directory.topicIdIn(name);
-  return id !== null && id !== topic.id;
+  return topicId !== null && topicId !== topic.id;
 }

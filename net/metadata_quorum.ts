@@ -8,6 +8,7 @@ import { FileStateStore } from '../replication/raft/file_state_store.ts';
 import { PartitionLogStore } from '../replication/raft/partition_log_store.ts';
 import { SingleVoter } from '../replication/raft/single_voter.ts';
 import type { BrokerConfig } from './config/broker_config.ts';
+import { checkDynamicConfigs, listDefault } from './config/dynamic_config.ts';
 import { checkTopicConfigs } from './config/topic_config.ts';
 import { metadataCodec, metadataVersionLevel, metadataVersionLevelMin } from './metadata_codec.ts';
 import { QuorumHost } from './quorum_host.ts';
@@ -82,6 +83,8 @@ export async function openMetadataQuorum(
     deleteTopicEnable: config.deleteTopicEnable,
     formationFeatures: [{ name: 'metadata.version', level: metadataVersionLevel }],
     checkTopicConfigs,
+    checkBrokerConfigs: checkDynamicConfigs,
+    listDefault,
     random: randomInt,
     newUuid: () => randomUuid(random),
   });

@@ -8,11 +8,15 @@ import { ErrorCode } from '../engine/error_code.gen.ts';
 import type { MetadataChanges } from '../replication/metadata/changes.ts';
 import type {
   AllocateProducerIdsResult,
+  AlterConfigsRequest,
+  AlterConfigsResult,
   AnyControllerReply,
   ControllerApi,
   ControllerReply,
   ControllerRequest,
   ControllerRequestType,
+  CreatePartitionsRequest,
+  CreatePartitionsResult,
   CreateTopicsRequest,
   CreateTopicsResult,
   DeleteTopicsRequest,
@@ -38,6 +42,14 @@ export interface QuorumRequests {
     request: DeleteTopicsRequest,
     timeoutMs: number,
   ): Promise<ControllerReply<DeleteTopicsResult>>;
+  createPartitions(
+    request: CreatePartitionsRequest,
+    timeoutMs: number,
+  ): Promise<ControllerReply<CreatePartitionsResult>>;
+  alterConfigs(
+    request: AlterConfigsRequest,
+    timeoutMs: number,
+  ): Promise<ControllerReply<AlterConfigsResult>>;
   /** A block of ids that no other broker will ever use. */
   allocateProducerIds(timeoutMs: number): Promise<ControllerReply<AllocateProducerIdsResult>>;
 }
@@ -94,6 +106,20 @@ export class QuorumClient implements QuorumRequests {
     timeoutMs: number,
   ): Promise<ControllerReply<DeleteTopicsResult>> {
     return this.#request<'deleteTopics'>({ type: 'deleteTopics', ...request }, timeoutMs);
+  }
+
+  createPartitions(
+    request: CreatePartitionsRequest,
+    timeoutMs: number,
+  ): Promise<ControllerReply<CreatePartitionsResult>> {
+    return this.#request<'createPartitions'>({ type: 'createPartitions', ...request }, timeoutMs);
+  }
+
+  alterConfigs(
+    request: AlterConfigsRequest,
+    timeoutMs: number,
+  ): Promise<ControllerReply<AlterConfigsResult>> {
+    return this.#request<'alterConfigs'>({ type: 'alterConfigs', ...request }, timeoutMs);
   }
 
   allocateProducerIds(timeoutMs: number): Promise<ControllerReply<AllocateProducerIdsResult>> {

@@ -3,7 +3,7 @@
  *
  * Thread: main for now. Concurrency: callbacks of the quorum and messages of the ports run one after another.
  * Durability: only committed records leave it. A reply goes out when all that it rests on is committed, and the replies
- * to createTopics and deleteTopics when every attached thread has acted on it as well.
+ * to what changes topics or settings when every attached thread has acted on it as well.
  */
 import assert from 'node:assert/strict';
 import { ErrorCode } from '../engine/error_code.gen.ts';
@@ -53,6 +53,8 @@ interface WaitingReply {
 const appliedEverywhere: ReadonlySet<ControllerRequestType> = new Set([
   'createTopics',
   'deleteTopics',
+  'createPartitions',
+  'alterConfigs',
 ]);
 
 export class QuorumHost implements QuorumListener {

@@ -50,6 +50,9 @@ export function runShard(ports: ShardPorts): void {
       case 'shard.failDir':
         shard?.failDirectory(message.path, message.reason);
         break;
+      case 'shard.logStartsStored':
+        shard?.logStartsStored(message.number, message.failed);
+        break;
       case 'shard.close':
         shard?.closeLogs();
         break;

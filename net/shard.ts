@@ -14,8 +14,9 @@ import { ThreadCalls } from '../engine/thread/calls.ts';
 import type { MetadataChanges } from '../replication/metadata/changes.ts';
 import { MetadataImage } from '../replication/metadata/image.ts';
 import type { PartitionLeader } from '../replication/partition/leader.ts';
+import { serveAdministration } from './administration_calls.ts';
 import type { BrokerConfig } from './config/broker_config.ts';
-import { topicSettings } from './config/topic_settings.ts';
+import { LiveConfig } from './config/live_config.ts';
 import { Fabric } from './fabric/fabric.ts';
 import type { FabricMemory } from './fabric/fabric_memory.ts';
 import { PartitionServer } from './fabric/partition_server.ts';
@@ -27,6 +28,10 @@ import type { PartitionTable } from './partition_table.ts';
 import { ProducerIds } from './producer_ids.ts';
 import { QuorumClient } from './quorum_client.ts';
 import type { QuorumPort } from './quorum_messages.ts';
+import { serveDeleteRecords } from './retention/delete_records.ts';
+import { LogRetention } from './retention/log_retention.ts';
+import { LogStarts } from './retention/log_starts.ts';
+import { LossWarnings } from './retention/loss_warnings.ts';
 import { type Place, Routes } from './routes.ts';
 import { makeRegistry } from './served_apis.ts';
 import type { ConnectionOrigin } from './server/connection.ts';
@@ -34,6 +39,7 @@ import { ConnectionHost } from './server/connection_host.ts';
 import { FetchSessions } from './server/fetch_sessions.ts';
 import { Purgatory } from './server/purgatory.ts';
 import type { Registry } from './server/registry.ts';
+import { followSettings } from './setting_changes.ts';
 import type { ShardCalls } from './shard_calls.ts';
 import type { FromShard, ShardData } from './shard_messages.ts';
 import { ShardPartitions } from './shard_partitions.ts';
@@ -68,12 +74,15 @@ export class Shard {
   readonly #partitions: ShardPartitions;
   readonly #quorum: QuorumClient;
   readonly #image: MetadataImage;
+  readonly #live: LiveConfig;
   readonly #placements: Placements;
   readonly #topicRules: TopicRules;
   readonly #server: PartitionServer;
   readonly #fabric: Fabric;
   readonly #calls: ShardCalls;
   readonly #groups: GroupCoordinators;
+  readonly #logStarts: LogStarts;
+  readonly #retention: LogRetention;
   readonly #purgatory: Purgatory<Place> = new Purgatory();
   readonly #produceTimeouts: Purgatory<never> = new Purgatory();
   readonly #connections: ConnectionHost;
@@ -92,12 +101,14 @@ export class Shard {
       piecesMax: readPiecesMax(fabric.shardCount),
       devicePiecesMax,
     });
+    const live = new LiveConfig(config);
+    this.#live = live;
     const image = new MetadataImage(data.clusterId);
     this.#image = image;
     this.#placements = new Placements(fabric.shard, fabric.shardCount);
-    this.#topicRules = new TopicRules(image, config);
+    this.#topicRules = new TopicRules(image, live);
     this.#partitions = new ShardPartitions({
-      config,
+      live,
       image,
       placements: this.#placements,
       ...ports,
@@ -119,8 +130,10 @@ export class Shard {
         this.#post({ type: 'shard.failed', reason: `metadata cannot be applied: ${reason}` });
       },
     });
-    this.#calls = makeCalls(fabric);
     const partitions = this.#partitions.table;
+    this.#calls = makeCalls(fabric);
+    serveAdministration(this.#calls, this.#partitions);
+    this.#calls.serve('groups.behind', (asked) => this.#groups.behind(asked));
     this.#server = new PartitionServer({
       partitions,
       placements: this.#placements,
@@ -138,6 +151,11 @@ export class Shard {
         this.#connections.flush();
       },
     });
+    this.#logStarts = new LogStarts((request) =>
+      this.#post({ type: 'shard.logStarts', ...request }),
+    );
+    serveDeleteRecords(this.#calls, partitions, this.#logStarts);
+    this.#retention = this.#makeRetention();
     const services = this.#makeServices(image);
     this.#connections = makeConnections(
       options,
@@ -166,6 +184,11 @@ export class Shard {
     this.#partitions.failDirectory(path, reason);
   }
 
+  /** Main's answer to a request of `LogStarts`. */
+  logStartsStored(number: number, failed: boolean): void {
+    this.#logStarts.stored(number, failed);
+  }
+
   /** No shard has requests under way any more: `stop` may close the logs. */
   closeLogs(): void {
     this.#closing.resolve();
@@ -185,6 +208,7 @@ export class Shard {
   async stop(graceMs: number): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer);
     this.#groups.stop();
+    this.#retention.stop();
     const drained = this.#connections.stop(graceMs);
     this.#purgatory.expireAll();
     await drained;
@@ -195,18 +219,41 @@ export class Shard {
     this.#post({ type: 'shard.stopped', clean });
   }
 
+  #makeRetention(): LogRetention {
+    const { data, ports, logger } = this.#options;
+    const { logRetentionCheckIntervalMs, logRetentionWarnAheadMs } = data.config;
+    return new LogRetention({
+      ...ports,
+      logger,
+      intervalMs: logRetentionCheckIntervalMs,
+      leaders: () => this.#partitions.table.values(),
+      starts: this.#logStarts,
+      warnings: new LossWarnings({
+        groupsBehind: async (asked) => (await this.#calls.callAll('groups.behind', asked)).flat(),
+        logger,
+        aheadMs: logRetentionWarnAheadMs,
+      }),
+      defer: (run) => this.#defer(run),
+    });
+  }
+
   #makeServices(image: MetadataImage): ShardServices {
     const { data, ports, logger } = this.#options;
     const { config } = data;
     const routes = new Routes(this.#partitions.table, this.#placements, image);
+    const live = this.#live;
     return {
       nodeId: config.nodeId,
       clusterId: data.clusterId,
       image,
       quorum: this.#quorum,
-      settings: topicSettings(config),
+      get settings() {
+        return live.topicSettings;
+      },
       logger,
-      config,
+      get config() {
+        return live.current;
+      },
       clock: ports.clock,
       routes,
       remote: this.#fabric.remote,
@@ -239,6 +286,12 @@ export class Shard {
   }
 
   #apply(changes: MetadataChanges): void {
+    followSettings(changes, {
+      image: this.#image,
+      live: this.#live,
+      partitions: this.#partitions,
+      topicRules: this.#topicRules,
+    });
     this.#partitions.apply(changes);
     for (const { id } of changes.deletedTopics) {
       this.#placements.remove(id);
@@ -253,6 +306,7 @@ export class Shard {
 
   #tick(): void {
     this.#partitions.tick();
+    this.#retention.tick();
     this.#fabric.tick();
   }
 

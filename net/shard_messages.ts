@@ -2,7 +2,11 @@
  * What main and a shard thread say to each other, beside the quorum's messages on the same port
  * (`quorum_messages.ts`). All of it is structured-cloneable.
  */
-import type { PartitionCheckpoint, PartitionMarks } from '../engine/log/log_directory.ts';
+import type {
+  LogStart,
+  PartitionCheckpoint,
+  PartitionMarks,
+} from '../engine/log/checkpoint_table.ts';
 import type { BrokerConfig } from './config/broker_config.ts';
 import type { FabricMemory } from './fabric/fabric_memory.ts';
 import type { TopicPlacement } from './fabric/placements.ts';
@@ -46,6 +50,8 @@ export type ToShard =
   | { readonly type: 'shard.serve' }
   /** No shard has requests under way any more: close the logs. */
   | { readonly type: 'shard.close' }
+  /** The log starts of that request are on stable storage, or could not be written. */
+  | { readonly type: 'shard.logStartsStored'; readonly number: number; readonly failed: boolean }
   /** A log directory failed on another shard. */
   | { readonly type: 'shard.failDir'; readonly path: string; readonly reason: string }
   /** A descriptor that is the shard's from now on. */
@@ -54,6 +60,7 @@ export type ToShard =
 export type FromShard =
   | { readonly type: 'shard.closed'; readonly connectionId: number }
   | { readonly type: 'shard.checkpoint'; readonly dirs: readonly LogDirCheckpoint[] }
+  | ({ readonly type: 'shard.logStarts' } & LogStartRequest)
   | ({ readonly type: 'shard.deleted' } & DeletedPartition)
   /** No request of this shard's connections is under way any more. */
   | { readonly type: 'shard.drained' }
@@ -70,10 +77,20 @@ export interface LogDirCheckpoint {
   readonly partitions: readonly PartitionCheckpoint[];
 }
 
+/** Asks main to have log starts on stable storage, where they count from then on. */
+export interface LogStartRequest {
+  /** Of the request, in the answer. */
+  readonly number: number;
+  /** The log directory. */
+  readonly path: string;
+  readonly starts: readonly LogStart[];
+}
+
 export interface DeletedPartition {
   /** The log directory. */
   readonly path: string;
   readonly topic: string;
+  readonly topicId: string;
   readonly partition: number;
   /** The partition's directory under its new name, to be removed. */
   readonly renamed: string;

@@ -14,15 +14,17 @@ import { type Clock, type Disk, DiskError, type Random } from '../engine/ports.t
 import type { MetadataChanges, PartitionReference } from '../replication/metadata/changes.ts';
 import type { MetadataImage, PartitionImage, TopicImage } from '../replication/metadata/image.ts';
 import { PartitionLeader } from '../replication/partition/leader.ts';
-import type { BrokerConfig } from './config/broker_config.ts';
+import type { LiveConfig } from './config/live_config.ts';
 import { logConfigFor, minInsyncReplicasFor, type TopicOverrides } from './config/topic_config.ts';
 import type { Placements } from './fabric/placements.ts';
+import type { LogDirUse, LogDirUseRequest, PartitionUse } from './log_dir_use.ts';
 import type { Logger } from './logger.ts';
 import { PartitionTable } from './partition_table.ts';
 import type { DeletedPartition, LogDirCheckpoint, LogDirData } from './shard_messages.ts';
 
 export interface ShardPartitionsOptions {
-  readonly config: BrokerConfig;
+  /** Settings as they are now. */
+  readonly live: Pick<LiveConfig, 'current'>;
   readonly image: MetadataImage;
   /** Which partitions are this shard's. */
   readonly placements: Placements;
@@ -83,15 +85,21 @@ export class ShardPartitions {
     for (const name of changes.changedTopicConfigs) this.#updateConfig(name);
   }
 
+  /** The settings that topics get from the broker have changed. */
+  updateConfigs(): void {
+    for (const name of new Set([...this.#leaders.values()].map(({ topic }) => topic)))
+      this.#updateConfig(name);
+  }
+
   /** Once a second: timed flushes, producers to forget, logs to try again. */
   tick(): void {
     for (const { group } of this.#dirs) group.tick();
     const unopened = this.#unopened;
     this.#unopened = [];
     for (const reference of unopened) this.#open(reference);
-    const { clock, config } = this.#options;
-    if (clock.monotonicMs() - this.#producersCheckedMs < config.producerIdExpirationCheckIntervalMs)
-      return;
+    const { clock, live } = this.#options;
+    const everyMs = live.current.producerIdExpirationCheckIntervalMs;
+    if (clock.monotonicMs() - this.#producersCheckedMs < everyMs) return;
     this.#producersCheckedMs = clock.monotonicMs();
     for (const log of this.#leaders.keys()) log.expireProducers(clock.wallMs());
   }
@@ -109,6 +117,22 @@ export class ShardPartitions {
         if (error === null) done(this.#marks(dir));
         else this.#options.logger.warn({ dir: dir.path, error }, 'checkpoint put off');
       });
+  }
+
+  /** The sizes of this shard's partitions, by log directory. */
+  use({ topics }: LogDirUseRequest): LogDirUse[] {
+    const wanted = topics && new Map(topics.map((one) => [one.topic, new Set(one.partitions)]));
+    const partitions = new Map<string, PartitionUse[]>(this.#dirs.map(({ path }) => [path, []]));
+    for (const log of this.#leaders.keys()) {
+      const { topic, partition, size } = log;
+      if (wanted !== null && wanted.get(topic)?.has(partition) !== true) continue;
+      partitions.get(parentOf(log.dir))?.push({ topic, partition, bytes: size });
+    }
+    return this.#dirs.map(({ path, group }) => ({
+      path,
+      isOffline: group.failure !== null,
+      partitions: partitions.get(path) ?? [],
+    }));
   }
 
   /** Closes all logs. `clean`: all that is in them is on stable storage; `dirs` has the marks of those that are. */
@@ -153,9 +177,9 @@ export class ShardPartitions {
   }
 
   #isOurs({ topic, partition }: PartitionReference): boolean {
-    const { config, placements } = this.#options;
+    const { live, placements } = this.#options;
     return (
-      partition.replicas.includes(config.nodeId) &&
+      partition.replicas.includes(live.current.nodeId) &&
       placements.isOurs(topic.id, partition.partitionId)
     );
   }
@@ -202,7 +226,7 @@ export class ShardPartitions {
   }
 
   #add({ topic, partition }: PartitionReference, dir: LogDir): void {
-    const { config, image, disk, clock, random } = this.#options;
+    const { live, image, disk, clock, random } = this.#options;
     const name = partitionDirectoryName(topic.name, partition.partitionId);
     const marks = dir.partitions.get(name);
     const overrides = image.topicConfigs(topic.name);
@@ -215,7 +239,7 @@ export class ShardPartitions {
       topic: topic.name,
       partition: partition.partitionId,
       topicId: topic.id,
-      config: logConfigFor(overrides, config),
+      config: logConfigFor(overrides, live.current),
       recoveryPoint: marks?.recoveryPoint ?? 0,
       logStartOffset: marks?.logStartOffset ?? 0,
       cleanShutdown: dir.cleanShutdown,
@@ -265,7 +289,8 @@ export class ShardPartitions {
     dir.logs -= 1;
     try {
       const renamed = log.delete();
-      this.#options.onDeleted({ path: dir.path, topic: leader.topic, partition, renamed });
+      const { topic: name, topicId } = leader;
+      this.#options.onDeleted({ path: dir.path, topic: name, topicId, partition, renamed });
     } catch (error) {
       // Its directory keeps its name, and the next start sets it aside.
       if (!(error instanceof DiskError)) throw error;
@@ -275,20 +300,20 @@ export class ShardPartitions {
   }
 
   #updateConfig(topic: string): void {
-    const { image, config } = this.#options;
+    const { image, live } = this.#options;
     const overrides = image.topicConfigs(topic);
     for (const partition of image.topic(topic)?.partitions ?? [])
       this.table
         .byName(topic, partition.partitionId)
         ?.updateConfig(
-          logConfigFor(overrides, config),
+          logConfigFor(overrides, live.current),
           this.#minInsyncReplicas(overrides, partition),
         );
   }
 
   /** A setting above the number of replicas means all of them, as in Kafka, or nothing could ever be produced. */
   #minInsyncReplicas(overrides: TopicOverrides, { replicas }: PartitionImage): number {
-    return Math.min(minInsyncReplicasFor(overrides, this.#options.config), replicas.length);
+    return Math.min(minInsyncReplicasFor(overrides, this.#options.live.current), replicas.length);
   }
 
   #failDir(path: string, error: DiskError): void {
@@ -321,6 +346,7 @@ export class ShardPartitions {
       if (!isIn(log, dir.path)) continue;
       partitions.push({
         topic: log.topic,
+        topicId: log.topicId,
         partition: log.partition,
         recoveryPoint: log.recoveryPoint,
         logStartOffset: log.logStartOffset,

@@ -6,17 +6,17 @@
 import type { BatchRules } from '../engine/batch/rules.ts';
 import type { MetadataImage } from '../replication/metadata/image.ts';
 import { batchRulesOf } from '../replication/partition/leader.ts';
-import type { BrokerConfig } from './config/broker_config.ts';
+import type { LiveConfig } from './config/live_config.ts';
 import { logConfigFor } from './config/topic_config.ts';
 
 export class TopicRules {
   readonly #image: MetadataImage;
-  readonly #config: BrokerConfig;
+  readonly #live: Pick<LiveConfig, 'current'>;
   readonly #byId = new Map<string, BatchRules>();
 
-  constructor(image: MetadataImage, config: BrokerConfig) {
+  constructor(image: MetadataImage, live: Pick<LiveConfig, 'current'>) {
     this.#image = image;
-    this.#config = config;
+    this.#live = live;
   }
 
   /** The caller sets `nowMs` before each use. */
@@ -24,7 +24,7 @@ export class TopicRules {
     let rules = this.#byId.get(topicId);
     if (rules === undefined) {
       const name = this.#image.topicById(topicId)?.name ?? '';
-      rules = batchRulesOf(name, logConfigFor(this.#image.topicConfigs(name), this.#config));
+      rules = batchRulesOf(name, logConfigFor(this.#image.topicConfigs(name), this.#live.current));
       this.#byId.set(topicId, rules);
     }
     return rules;
@@ -32,5 +32,10 @@ export class TopicRules {
 
   forget(topicId: string): void {
     this.#byId.delete(topicId);
+  }
+
+  /** What all topics get from the broker has changed. */
+  forgetAll(): void {
+    this.#byId.clear();
   }
 }

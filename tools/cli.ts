@@ -27,6 +27,7 @@ Exit codes:
 
 /** Runs the command line. Ends the process itself on every way out but a broker that is running. */
 export async function main(argv: readonly string[]): Promise<void> {
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', ignoreClosedPipe);
   try {
     await program().parseAsync(argv);
   } catch (error) {
@@ -34,6 +35,11 @@ export async function main(argv: readonly string[]): Promise<void> {
     // Help and version asked for have exit code 0; help shown because no command was given is a usage error.
     process.exitCode = error.exitCode === 0 ? ExitCode.stopped : ExitCode.usage;
   }
+}
+
+/** Whoever reads what is printed may have enough of it: `millrace --help | head`. */
+function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') throw error;
 }
 
 function program(): Command {

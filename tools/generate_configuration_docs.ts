@@ -61,6 +61,15 @@ an answer to acks=all. [durability.md](durability.md) says what that means.
 
 "not yet": the value is checked, kept and shown to clients, but not acted on in this version.
 
+Settings with "yes" can change while the broker runs, for one broker or for all of them, and are there again after a
+restart; every other one is refused with the advice to put it into the file. As in Kafka, what is set for one broker comes
+before what is set for all, and that before the file.
+
+\`\`\`sh
+kafka-configs.sh --bootstrap-server 127.0.0.1:9092 --alter --entity-type brokers --entity-default --add-config log.retention.ms=86400000
+kafka-configs.sh --bootstrap-server 127.0.0.1:9092 --alter --entity-type brokers --entity-name 1 --delete-config log.retention.ms
+\`\`\`
+
 `;
 
 const tail = `
@@ -106,7 +115,8 @@ function topicChapter(): string {
   const keys = [...topicKeys().values()].filter((key) => key.effect !== 'none');
   const words = `## Settings of topics
 
-Given when a topic is created (CreateTopics); where a topic has none of its own, the broker's setting counts.
+Given when a topic is created, or later with \`kafka-configs.sh --alter --entity-type topics\`; where a topic has none of its
+own, the broker's setting counts.
 
 `;
   return `${words}${keyTable(keys, true)}`;
@@ -145,8 +155,8 @@ function differing(table: KeyTable): ConfigKey[] {
   );
 }
 
-function keyTable(keys: readonly ConfigKey[], withSource = false): string {
-  const rows = [['setting', 'default', 'allowed', ...(withSource ? ['broker setting'] : []), '']];
+function keyTable(keys: readonly ConfigKey[], ofTopics = false): string {
+  const rows = [['setting', 'default', 'allowed', ofTopics ? 'broker setting' : 'at run time', '']];
   for (const key of keys) {
     const later = key.effect === 'later' ? '(not yet) ' : '';
     const synonyms = key.synonyms.map(({ name }) => `\`${name}\``).join(', ');
@@ -154,7 +164,7 @@ function keyTable(keys: readonly ConfigKey[], withSource = false): string {
       `\`${key.name}\``,
       code(key.defaultText),
       allowed(key),
-      ...(withSource ? [synonyms] : []),
+      ofTopics ? synonyms : key.readOnly ? '' : 'yes',
       `${later}${key.documentation}`,
     ]);
   }

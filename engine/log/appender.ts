@@ -57,6 +57,12 @@ export class LogAppender {
     this.isReadOnly = isReadOnly;
   }
 
+  /** Begins a segment at the log's end. Nothing may be pending. @throws DiskError */
+  roll(nowMs: number): void {
+    rollSegment(this.#parts, nowMs);
+    this.#age.restart();
+  }
+
   get hasPending(): boolean {
     return this.#buffers.length > 0 || this.#turnError !== ErrorCode.NONE;
   }
@@ -180,8 +186,7 @@ export class LogAppender {
         this.#turnError = this.#writeRound();
         if (this.#turnError !== ErrorCode.NONE) return this.#turnError;
       }
-      rollSegment(parts, nowMs);
-      this.#age.restart();
+      this.roll(nowMs);
       return ErrorCode.NONE;
     } catch (error) {
       return this.#refuse(error);

@@ -22,14 +22,16 @@ export class EpochCache {
   // Invariant: both grow strictly from entry to entry.
   readonly #epochs: number[] = [];
   readonly #startOffsets: number[] = [];
+  /** Entries that the log's start has left behind. */
+  #passed = 0;
   /** There are entries that `toFile` has not been asked for. */
   isDirty: boolean = false;
   /** A file with entries waits, flushed or not, to get its name. */
   isStaged: boolean = false;
 
-  /** Number of entries; what `truncateEntries` takes to undo later ones. */
+  /** Number of entries that there have been; what `truncateEntries` takes to undo later ones. */
   get count(): number {
-    return this.#epochs.length;
+    return this.#passed + this.#epochs.length;
   }
 
   get latestEpoch(): number {
@@ -56,13 +58,18 @@ export class EpochCache {
     ) {
       count -= 1;
     }
-    this.truncateEntries(count);
+    this.#keep(count);
     this.#epochs.push(epoch);
     this.#startOffsets.push(startOffset);
     this.isDirty = true;
   }
 
+  /** @param count as `count` said it */
   truncateEntries(count: number): void {
+    this.#keep(Math.max(0, count - this.#passed));
+  }
+
+  #keep(count: number): void {
     if (count >= this.#epochs.length) return;
     this.#epochs.length = count;
     this.#startOffsets.length = count;
@@ -73,7 +80,7 @@ export class EpochCache {
   truncateFromEnd(logEndOffset: number): void {
     let count = this.#epochs.length;
     while (count > 0 && (this.#startOffsets[count - 1] as number) >= logEndOffset) count -= 1;
-    this.truncateEntries(count);
+    this.#keep(count);
   }
 
   /** Drops the epochs that end at or below the log's start; the one that holds it begins there now. */
@@ -83,6 +90,7 @@ export class EpochCache {
     if (floor < 0 || this.#startOffsets[floor] === logStartOffset) {
       if (floor <= 0) return;
     }
+    this.#passed += floor;
     this.#epochs.splice(0, floor);
     this.#startOffsets.splice(0, floor);
     this.#startOffsets[0] = logStartOffset;
@@ -129,7 +137,7 @@ export class EpochCache {
       const isEntry =
         Number.isSafeInteger(epoch) && Number.isSafeInteger(startOffset) && rest.length === 0;
       if (!isEntry) {
-        this.truncateEntries(0);
+        this.#keep(0);
         return false;
       }
       this.assign(epoch as number, startOffset as number);

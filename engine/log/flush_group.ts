@@ -290,6 +290,18 @@ export class FlushGroup {
     else this.#flushStored(logs, set, done);
   }
 
+  /**
+   * Flushes files that the owner has written beside the batches. A failure that is no passing one takes the directory
+   * offline.
+   */
+  flushFiles(set: FlushSet, done: (error: DiskError | null) => void): void {
+    const { disk, dir, flushEachMax } = this.#options;
+    set.flush(disk, dir, flushEachMax, (error) => {
+      if (error !== null && !error.isPassing) this.#fail(error);
+      done(error);
+    });
+  }
+
   /** Files first, then the names that replace older files, then the names' directories. */
   #flushStored(
     logs: readonly PartitionLog[],

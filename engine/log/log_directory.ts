@@ -6,15 +6,14 @@
  * returns or calls back.
  */
 import type { BootId, Disk, DiskError } from '../ports.ts';
-import { formatCheckpoint, parseCheckpoint } from './checkpoint_text.ts';
-import { partitionMetadataFile } from './file_names.ts';
+import { CheckpointFiles, type FoundPartition } from './checkpoint_files.ts';
+import type { PartitionCheckpoint, PartitionMarks } from './checkpoint_table.ts';
+import { asDiskError } from './flush_set.ts';
 import {
   LogDirectoryError,
   type LogDirectoryOptions,
   writeFlushed,
 } from './log_directory_options.ts';
-import { parseTopicId } from './log_parts.ts';
-import { temporarySuffix } from './log_state_store.ts';
 import { type MetaProperties, openMetaProperties } from './meta_properties.ts';
 import {
   isDeletedDirectory,
@@ -34,22 +33,6 @@ const bootFile = '.millrace_boot';
 const flushFailedFile = '.millrace_flush_failed';
 const flushGoodFile = '.millrace_flush_good';
 
-const recoveryPointFile = 'recovery-point-offset-checkpoint';
-const highWatermarkFile = 'replication-offset-checkpoint';
-const logStartFile = 'log-start-offset-checkpoint';
-
-/** What the checkpoints say of a partition; 0 where they say nothing. */
-export interface PartitionMarks {
-  readonly recoveryPoint: number;
-  readonly logStartOffset: number;
-  readonly highWatermark: number;
-}
-
-export interface PartitionCheckpoint extends PartitionMarks {
-  readonly topic: string;
-  readonly partition: number;
-}
-
 const noMarks: PartitionMarks = { recoveryPoint: 0, logStartOffset: 0, highWatermark: 0 };
 
 export class LogDirectory {
@@ -64,13 +47,14 @@ export class LogDirectory {
   /** A flush had failed. See `LogOptions.dropCache`. */
   readonly flushFailed: boolean;
   /** By the name of the partition's directory, for each such directory that is there. */
-  readonly partitions: ReadonlyMap<string, PartitionMarks>;
+  readonly partitions: ReadonlyMap<string, FoundPartition>;
   /** Names of the directories of deleted partitions: see `removeDeleted`. */
   readonly deleted: readonly string[];
   /** What was odd but no obstacle, for people. */
   readonly warnings: readonly string[];
   readonly #disk: Disk;
   readonly #bootId: BootId;
+  readonly #checkpoints: CheckpointFiles;
   #isBootNoted: boolean = false;
 
   /**
@@ -106,7 +90,8 @@ export class LogDirectory {
     this.flushFailed = names.includes(flushFailedFile);
     if (!this.flushFailed) this.clearFlushFailure();
     this.afterPowerLoss = this.#isOtherBoot(options.bootId);
-    this.partitions = readMarks(disk, path, names, warnings);
+    this.#checkpoints = new CheckpointFiles(disk, path);
+    this.partitions = this.#checkpoints.read(names, warnings);
     this.deleted = names.filter(isDeletedDirectory);
     if (marker !== null) {
       disk.unlink(`${path}/${cleanShutdownFile}`);
@@ -120,86 +105,40 @@ export class LogDirectory {
   }
 
   /** Not before the first checkpoint: a start that is killed in the middle of recovery leaves it to the next one. */
-  #noteBoot(): void {
-    if (this.#isBootNoted) return;
-    this.#disk.writeFile(
-      `${this.path}/${bootFile}`,
-      new TextEncoder().encode(`${this.#bootId ?? ''}\n`),
-    );
+  #noteBoot(): DiskError | null {
+    if (this.#isBootNoted) return null;
+    const bytes = new TextEncoder().encode(`${this.#bootId ?? ''}\n`);
+    try {
+      this.#disk.writeFile(`${this.path}/${bootFile}`, bytes);
+    } catch (error) {
+      return asDiskError(error);
+    }
     this.#isBootNoted = true;
+    return null;
   }
 
   /** Marks of the partition, zeros when there are none. */
   marksOf(topic: string, partition: number): PartitionMarks {
-    return this.partitions.get(partitionDirectoryName(topic, partition)) ?? noMarks;
+    const found = this.partitions.get(partitionDirectoryName(topic, partition));
+    if (found === undefined) return noMarks;
+    const { recoveryPoint, logStartOffset, highWatermark } = found;
+    return { recoveryPoint, logStartOffset, highWatermark };
   }
 
-  /** The topic id in a partition's directory, or null: to tell a partition from an older one of the same name. */
-  topicIdIn(directoryName: string): string | null {
-    const bytes = this.#disk.readFile(`${this.path}/${directoryName}/${partitionMetadataFile}`);
-    return bytes === null ? null : parseTopicId(bytes);
-  }
-
-  /**
-   * Replaces the recovery-point, high-watermark and log-start checkpoints. Give all partitions that are open: one that is
-   * left out is recovered from its start, and a deleted one must be left out before another takes its name.
-   */
+  /** See `CheckpointFiles.write`. A deleted partition must be left out before another takes its name. */
   writeCheckpoints(
     partitions: readonly PartitionCheckpoint[],
     done: (error: DiskError | null) => void,
   ): void {
-    const line = (one: PartitionCheckpoint, offset: number): string =>
-      `${one.topic} ${one.partition} ${offset}`;
-    const files: Array<[string, string[]]> = [
-      [recoveryPointFile, partitions.map((one) => line(one, one.recoveryPoint))],
-      [highWatermarkFile, partitions.map((one) => line(one, one.highWatermark))],
-      [
-        logStartFile,
-        partitions
-          .filter((one) => one.logStartOffset > 0)
-          .map((one) => line(one, one.logStartOffset)),
-      ],
-    ];
-    try {
-      this.#replace(files, done);
-    } catch (error) {
-      done(error as DiskError);
-    }
+    this.#checkpoints.write(partitions, (error) => done(error ?? this.#noteBoot()));
   }
 
-  #replace(
-    files: ReadonlyArray<[string, string[]]>,
+  /** See `CheckpointFiles.writeLogStarts`. */
+  writeLogStarts(
+    partitions: readonly PartitionCheckpoint[],
     done: (error: DiskError | null) => void,
   ): void {
-    const disk = this.#disk;
-    let left = files.length;
-    let firstError: DiskError | null = null;
-    const finish = (): void => {
-      if (firstError !== null) {
-        done(firstError);
-        return;
-      }
-      try {
-        for (const [name] of files)
-          disk.rename(`${this.path}/${name}${temporarySuffix}`, `${this.path}/${name}`);
-        this.#noteBoot();
-      } catch (error) {
-        done(error as DiskError);
-        return;
-      }
-      disk.flushDirectory(this.path, done);
-    };
-    for (const [name, lines] of files) {
-      const path = `${this.path}/${name}${temporarySuffix}`;
-      disk.writeFile(path, formatCheckpoint(lines));
-      const fd = disk.open(path, false);
-      disk.flush(fd, (error) => {
-        disk.close(fd);
-        firstError ??= error;
-        left -= 1;
-        if (left === 0) finish();
-      });
-    }
+    this.#checkpoints.writeLogStarts(partitions, done);
   }
 
   /** Everything is closed and flushed, and the checkpoints say so. @throws DiskError */
@@ -249,49 +188,6 @@ export class LogDirectory {
       this.#disk.removeTree(`${this.path}/${directoryName}`, done);
     else done(null);
   }
-}
-
-function readMarks(
-  disk: Disk,
-  path: string,
-  names: readonly string[],
-  warnings: string[],
-): Map<string, PartitionMarks> {
-  const recoveryPoints = readOffsets(disk, path, recoveryPointFile, warnings);
-  const highWatermarks = readOffsets(disk, path, highWatermarkFile, warnings);
-  const logStarts = readOffsets(disk, path, logStartFile, warnings);
-  const marks = new Map<string, PartitionMarks>();
-  for (const name of names) {
-    if (parsePartitionDirectory(name) === null) continue;
-    marks.set(name, {
-      recoveryPoint: recoveryPoints.get(name) ?? 0,
-      logStartOffset: logStarts.get(name) ?? 0,
-      highWatermark: highWatermarks.get(name) ?? 0,
-    });
-  }
-  return marks;
-}
-
-/** An unreadable checkpoint counts as empty: recovery then reads more than it would have to. */
-function readOffsets(
-  disk: Disk,
-  path: string,
-  name: string,
-  warnings: string[],
-): Map<string, number> {
-  const offsets = new Map<string, number>();
-  const bytes = disk.readFile(`${path}/${name}`);
-  // Kafka makes the files empty.
-  if (bytes === null || bytes.length === 0) return offsets;
-  const lines = parseCheckpoint(bytes);
-  for (const line of lines ?? []) {
-    const [topic, partition, offset] = line.split(' ');
-    offsets.set(`${topic}-${partition}`, Number(offset));
-  }
-  const isGood = lines !== null && [...offsets.values()].every((o) => Number.isSafeInteger(o));
-  if (isGood) return offsets;
-  warnings.push(`${path}/${name} cannot be read and is made anew.`);
-  return new Map();
 }
 
 function brokerEpochIn(marker: Uint8Array): number {

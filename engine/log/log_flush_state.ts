@@ -2,6 +2,7 @@
  * What of a log waits for a flush, and what the flush under way covers. At most one flush of a log at a time; the
  * FlushGroup calls begin, then end or abandon.
  */
+import { partitionMetadataFile } from './file_names.ts';
 import type { FlushSet } from './flush_set.ts';
 import { type LogParts, markSegmentDirty } from './log_parts.ts';
 import { parentOf } from './partition_directory.ts';
@@ -22,6 +23,8 @@ export class LogFlushState {
   firstWriteMs = -1;
   /** The flushed offset that the checkpoint under way will make the recovery point. */
   checkpointOffset: number;
+  /** The snapshot of the producers that it covers, -1 for none. */
+  checkpointSnapshot = -1;
 
   constructor(parts: LogParts) {
     this.#parts = parts;
@@ -52,8 +55,10 @@ export class LogFlushState {
     }
     parts.dirtySegments.length = 0;
     const { dir } = parts.files;
+    if (parts.isMetadataDirty) set.addPath(`${dir}/${partitionMetadataFile}`);
     if (parts.isDirectoryDirty) set.addDirectory(dir);
     if (parts.isParentDirty) set.addDirectory(parentOf(dir));
+    parts.isMetadataDirty = false;
     parts.isDirectoryDirty = false;
     parts.isParentDirty = false;
   }
@@ -85,12 +90,14 @@ export class LogFlushState {
   truncate(endOffset: number): void {
     this.#target = Math.min(this.#target, endOffset);
     this.checkpointOffset = Math.min(this.checkpointOffset, endOffset);
+    this.checkpointSnapshot = Math.min(this.checkpointSnapshot, endOffset);
   }
 
   /** The flush could not be tried, for want of descriptors or memory: all that it was to cover waits for another. */
   retry(): void {
     const parts = this.#parts;
     for (const segment of this.#flushing) markSegmentDirty(parts, segment);
+    parts.isMetadataDirty = true;
     parts.isDirectoryDirty = true;
     parts.isParentDirty = true;
     this.#unpin();

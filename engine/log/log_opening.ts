@@ -15,6 +15,7 @@ import { Segment } from './segment.ts';
 import type { SegmentCache } from './segment_cache.ts';
 import { SegmentList } from './segment_list.ts';
 import { finishSwaps } from './swap_files.ts';
+import { restartLog } from './truncation.ts';
 
 export type { DamagedRange, RecoveryReport } from './recovery.ts';
 
@@ -96,11 +97,13 @@ function emptyParts(options: LogOptions): LogParts {
     flushedOffset: options.logStartOffset,
     recoveryPoint: options.logStartOffset,
     snapshotOffset: -1,
+    flushedSnapshotOffset: -1,
     snapshotOffsets: [],
     dirtySegments: [],
     hasSetAside: false,
     isDirectoryDirty: false,
     isParentDirty: false,
+    isMetadataDirty: false,
   };
 }
 
@@ -117,6 +120,7 @@ function writeMetadata(parts: LogParts, options: LogOptions): void {
     `${options.dir}/${partitionMetadataFile}`,
     formatPartitionMetadata(options.topicId),
   );
+  parts.isMetadataDirty = true;
   parts.isDirectoryDirty = true;
 }
 
@@ -133,7 +137,7 @@ function openDirectory(
   found: readonly string[],
   recovery: RecoveryReport,
 ): void {
-  const names = finishSwaps(parts, found);
+  const names = removeOrphans(parts, finishSwaps(parts, found));
   const bases: number[] = [];
   let hasEpochs = false;
   let hasMetadata = false;
@@ -157,9 +161,24 @@ function openDirectory(
   parts.logStartOffset = Math.max(options.logStartOffset, parts.segments.first.baseOffset);
   const isEpochsKnown = hasEpochs && loadEpochs(parts);
   recoverSegments(parts, options, recovery);
+  // A power cut took records that were never flushed (durability 'os') and had been deleted.
+  if (parts.logEndOffset < parts.logStartOffset) restartLog(parts, parts.logStartOffset);
   if (!isEpochsKnown && options.recoveryPoint > parts.logStartOffset) scanEpochs(parts);
   parts.epochs.truncateFromEnd(parts.logEndOffset);
+  parts.epochs.truncateFromStart(parts.logStartOffset);
   restoreProducers(parts);
+  if (options.cleanShutdown) parts.flushedSnapshotOffset = parts.snapshotOffset;
+}
+
+/** Indexes without their segment: a crash came between the renames of a deletion. */
+function removeOrphans({ files }: LogParts, names: readonly string[]): readonly string[] {
+  const all = new Set(names);
+  return names.filter((name) => {
+    const suffix = /^\d{20}\.(index|timeindex|txnindex)$/.test(name) ? name.slice(20) : '';
+    if (suffix === '' || all.has(`${name.slice(0, 20)}.log`)) return true;
+    files.disk.unlink(`${files.dir}/${name}`);
+    return false;
+  });
 }
 
 function loadEpochs(parts: LogParts): boolean {

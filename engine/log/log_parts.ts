@@ -1,6 +1,7 @@
 /** What a partition's log is made of, shared by the files that each do one thing with it. */
 import type { Clock, Random } from '../ports.ts';
 import type { EpochCache } from './epoch_cache.ts';
+import { segmentSuffixes } from './file_names.ts';
 import type { LogConfig } from './log_config.ts';
 import type { ProducerState } from './producer_state.ts';
 import type { LogFiles, Segment } from './segment.ts';
@@ -28,6 +29,8 @@ export interface LogParts {
   recoveryPoint: number;
   /** Offset of the newest producer snapshot, -1 if there is none. */
   snapshotOffset: number;
+  /** Offset of the newest one that is known to be on stable storage, -1 if none is. */
+  flushedSnapshotOffset: number;
   /** Offsets of the producer snapshots on disk, ascending. */
   readonly snapshotOffsets: number[];
   /** Segments with bytes in the page cache that no flush has begun to cover. */
@@ -37,6 +40,8 @@ export interface LogParts {
   /** Names in the partition's directory, or its own name in the log directory, that no flush has begun to cover. */
   isDirectoryDirty: boolean;
   isParentDirty: boolean;
+  /** `partition.metadata` as well. */
+  isMetadataDirty: boolean;
 }
 
 /** Kafka's `partition.metadata`. */
@@ -51,18 +56,24 @@ export function parseTopicId(bytes: Uint8Array): string | null {
 
 /** Notes that the segment's file has bytes that wait for a flush. */
 export function markSegmentDirty(parts: LogParts, segment: Segment): void {
-  if (segment.isDirty) return;
+  if (segment.isDirty || segment.isRemoved) return;
   segment.isDirty = true;
   parts.dirtySegments.push(segment);
 }
 
-/** Removes the files of a segment that is no longer in the list. */
-export function removeSegmentFiles(parts: LogParts, segment: Segment): void {
+/** Lets go of a segment that is no longer in the list; what is pinned can still be read. */
+export function letGo(parts: LogParts, segment: Segment): void {
+  segment.isRemoved = true;
+  segment.isActive = false;
   parts.files.cache.forget(segment);
   segment.close();
   const dirty = parts.dirtySegments.indexOf(segment);
   if (dirty >= 0) parts.dirtySegments.splice(dirty, 1);
-  for (const suffix of ['.log', '.index', '.timeindex', '.txnindex'])
-    parts.files.disk.unlink(segment.path(suffix));
+}
+
+/** Removes the files of a segment that is no longer in the list. */
+export function removeSegmentFiles(parts: LogParts, segment: Segment): void {
+  letGo(parts, segment);
+  for (const suffix of segmentSuffixes) parts.files.disk.unlink(segment.path(suffix));
   parts.isDirectoryDirty = true;
 }

@@ -6,7 +6,7 @@
  */
 import assert from 'node:assert/strict';
 import { batchHeaderBytes, leaderEpochOf, maxTimestampOf } from '../batch/header.ts';
-import { findRecordByTimestamp } from '../batch/records.ts';
+import { findRecordByTimestamp, iterateRecords } from '../batch/records.ts';
 import { ErrorCode } from '../error_code.gen.ts';
 import { ColdRead } from '../ports.ts';
 import { type BatchScanner, Scan } from './batch_scanner.ts';
@@ -221,18 +221,74 @@ export class LogReader {
 
   /** See `PartitionLog.offsetOfMaxTimestamp`. */
   offsetOfMaxTimestamp(): TimestampOffset | null {
-    const { segments, config } = this.#parts;
+    const { segments, config, logStartOffset } = this.#parts;
     let best: Segment | null = null;
-    for (const segment of segments) {
+    let largest = -1n;
+    for (let number = Math.max(0, segments.floor(logStartOffset)); ; number += 1) {
+      const segment = segments.at(number);
+      if (segment === undefined) break;
       if (segment.size === 0) continue;
       this.#segment = segment;
-      const largest = segment.largestTimestamp(config.indexIntervalBytes);
-      if (best === null || largest > best.maxTimestamp) best = segment;
+      const own =
+        segment.baseOffset < logStartOffset
+          ? this.#largestFrom(segment, logStartOffset)
+          : segment.largestTimestamp(config.indexIntervalBytes);
+      if (own <= largest) continue;
+      best = segment;
+      largest = own;
     }
-    if (best === null || best.maxTimestamp < 0n) return null;
+    if (best === null) return null;
     this.#segment = best;
     best.load(config.indexIntervalBytes);
-    return this.#findInSegment(best, best.maxTimestamp, this.#parts.logStartOffset);
+    return this.#findInSegment(best, largest, logStartOffset);
+  }
+
+  /** The largest timestamp of the records from `fromOffset` on; the index knows only that of the whole segment. */
+  #largestFrom(segment: Segment, fromOffset: number): bigint {
+    const { config, files } = this.#parts;
+    segment.load(config.indexIntervalBytes);
+    if (this.#findInSegment(segment, segment.maxTimestamp, fromOffset) !== null)
+      return segment.maxTimestamp;
+    let largest = -1n;
+    const scanner = this.#scanFrom(segment, segment.offsets.floorByOffset(fromOffset));
+    while (this.#advance(scanner)) {
+      if (scanner.lastOffset < fromOffset) continue;
+      const timestamp = maxTimestampOf(scanner.buffer, scanner.headerAt);
+      if (timestamp <= largest) continue;
+      if (scanner.baseOffset >= fromOffset) {
+        largest = timestamp;
+        continue;
+      }
+      const batch = new Uint8Array(scanner.size);
+      files.disk.read(segment.fd, batch, 0, batch.length, scanner.position);
+      for (const record of iterateRecords(batch, 0, config.decompressedMaxBytes)) {
+        const isKept = scanner.baseOffset + record.offsetDelta >= fromOffset;
+        if (isKept && record.timestamp > largest) largest = record.timestamp;
+      }
+    }
+    return largest;
+  }
+
+  /** See `PartitionLog.bytesFrom`. */
+  bytesFrom(offset: number, upToOffset: number): number {
+    try {
+      return this.#bytesFrom(offset, upToOffset);
+    } catch (error) {
+      if (error instanceof DamagedLogError) return -1;
+      throw error;
+    }
+  }
+
+  #bytesFrom(offset: number, upToOffset: number): number {
+    const { segments } = this.#parts;
+    let bytes = 0;
+    for (let number = Math.max(0, segments.floor(offset)); number < segments.count; number += 1) {
+      const segment = segments.at(number) as Segment;
+      if (segment.baseOffset >= upToOffset) break;
+      const position = this.#positionOf(segment, offset);
+      bytes += this.#endIn(segment, number, upToOffset) - position;
+    }
+    return bytes;
   }
 
   /** The first record at or after `timestamp` in the segment, not before `fromOffset`. */

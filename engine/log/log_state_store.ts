@@ -34,7 +34,8 @@ export function storeState(
       set.addDirectory(files.dir);
     }
   }
-  if (!hasPending && storeSnapshot(parts)) {
+  if (!hasPending) storeSnapshot(parts);
+  if (parts.snapshotOffset > parts.flushedSnapshotOffset) {
     set.addPath(`${files.dir}/${segmentFileName(parts.snapshotOffset, '.snapshot')}`);
     set.addDirectory(files.dir);
   }
@@ -59,7 +60,8 @@ export function commitEpochs(parts: LogParts): boolean {
 
 /**
  * Snapshots the producers as of the log's end, which must not have batches pending. Keeps, as Kafka does, those at the
- * segments' base offsets and the newest. Returns false when there is one for this offset already.
+ * segments' base offsets and the newest; also the newest that is flushed, until another one is. Returns false when
+ * there is one for this offset already.
  * @throws DiskError
  */
 export function storeSnapshot(parts: LogParts): boolean {
@@ -71,13 +73,36 @@ export function storeSnapshot(parts: LogParts): boolean {
     `${files.dir}/${segmentFileName(offset, '.snapshot')}`,
     parts.producers.snapshot(),
   );
-  const previous = parts.snapshotOffset;
   parts.snapshotOffset = offset;
   snapshotOffsets.push(offset);
-  const holder = segments.at(segments.floor(previous));
-  if (previous >= 0 && holder?.baseOffset !== previous) {
-    files.disk.unlink(`${files.dir}/${segmentFileName(previous, '.snapshot')}`);
-    snapshotOffsets.splice(snapshotOffsets.indexOf(previous), 1);
-  }
+  removeOldSnapshots(parts);
   return true;
+}
+
+function removeOldSnapshots(parts: LogParts): void {
+  const { segments, snapshotOffsets, flushedSnapshotOffset } = parts;
+  // A power cut that takes the batches takes that one, too: it would be past the log's end.
+  if (flushedSnapshotOffset > parts.flushedOffset) return;
+  for (const offset of [...snapshotOffsets]) {
+    if (offset >= flushedSnapshotOffset) break;
+    if (segments.at(segments.floor(offset))?.baseOffset !== offset) removeSnapshot(parts, offset);
+  }
+}
+
+/** A snapshot is on stable storage: those that it makes superfluous go. */
+export function noteSnapshotFlushed(parts: LogParts, offset: number): void {
+  if (offset <= parts.flushedSnapshotOffset) return;
+  parts.flushedSnapshotOffset = offset;
+  removeOldSnapshots(parts);
+}
+
+/** For offsets whose segments are gone. */
+export function removeSnapshotsBelow(parts: LogParts, offset: number): void {
+  while ((parts.snapshotOffsets[0] ?? offset) < offset)
+    removeSnapshot(parts, parts.snapshotOffsets[0] as number);
+}
+
+function removeSnapshot({ files, snapshotOffsets }: LogParts, offset: number): void {
+  files.disk.unlink(`${files.dir}/${segmentFileName(offset, '.snapshot')}`);
+  snapshotOffsets.splice(snapshotOffsets.indexOf(offset), 1);
 }

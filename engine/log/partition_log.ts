@@ -18,9 +18,10 @@ import { type LogOptions, openLogParts, type RecoveryReport } from './log_openin
 import type { LogParts } from './log_parts.ts';
 import { LogReader, type TimestampOffset } from './log_reader.ts';
 import type { LogSlice } from './log_slice.ts';
-import { commitEpochs, storeState } from './log_state_store.ts';
+import { commitEpochs, noteSnapshotFlushed, storeState } from './log_state_store.ts';
 import { deletedDirectory } from './partition_directory.ts';
 import type { ProducerState } from './producer_state.ts';
+import { SegmentDeletion } from './segment_deletion.ts';
 import { truncateLog } from './truncation.ts';
 
 export class PartitionLog {
@@ -43,6 +44,8 @@ export class PartitionLog {
   isUrgent: boolean = false;
   /** For the FlushGroup alone: up to where the owner has been told. */
   reportedOffset: number;
+  /** Moves the log's start up, and takes segments out of use. */
+  readonly deletion: SegmentDeletion;
   /** For the FlushGroup alone: what is dirty and what is being flushed. */
   readonly flush: LogFlushState;
 
@@ -66,6 +69,7 @@ export class PartitionLog {
     this.flush = new LogFlushState(parts);
     this.#damageOffset = recovery.damage[0]?.fromOffset ?? Number.POSITIVE_INFINITY;
     this.appender = new LogAppender(parts, this.#reader.marks, this.isDamaged);
+    this.deletion = new SegmentDeletion(parts, this.#reader, this.appender);
     this.reportedOffset = parts.logEndOffset;
   }
 
@@ -223,6 +227,7 @@ export class PartitionLog {
   beginCheckpoint(set: FlushSet): void {
     this.flush.checkpointOffset = this.#parts.flushedOffset;
     storeState(this.#parts, set, this.appender.hasPending, false);
+    this.flush.checkpointSnapshot = this.#parts.snapshotOffset;
   }
 
   /** The files of `beginCheckpoint` are on stable storage: those that replace others get their names. */
@@ -233,6 +238,7 @@ export class PartitionLog {
   /** And now the names are, too. */
   endCheckpoint(): void {
     this.#parts.recoveryPoint = this.flush.checkpointOffset;
+    noteSnapshotFlushed(this.#parts, this.flush.checkpointSnapshot);
   }
 
   /**

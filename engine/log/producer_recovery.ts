@@ -22,7 +22,8 @@ const commitMarker = 1;
 /** @throws DiskError */
 export function restoreProducers(parts: LogParts): void {
   dropSnapshotsPastEnd(parts);
-  const from = Math.max(loadNewestSnapshot(parts), parts.logStartOffset);
+  // What lies below the log start but is there still has its producers, who may send it again.
+  const from = Math.max(loadNewestSnapshot(parts), parts.segments.first.baseOffset);
   if (from < parts.logEndOffset) replay(parts, from);
 }
 
@@ -49,7 +50,7 @@ function loadNewestSnapshot(parts: LogParts): number {
   const { snapshotOffsets, files, producers } = parts;
   for (;;) {
     const offset = snapshotOffsets[snapshotOffsets.length - 1];
-    if (offset === undefined) return parts.logStartOffset;
+    if (offset === undefined) return parts.segments.first.baseOffset;
     const bytes = files.disk.readFile(`${files.dir}/${segmentFileName(offset, '.snapshot')}`);
     if (bytes !== null && producers.restore(bytes, parts.clock.wallMs())) {
       parts.snapshotOffset = offset;

@@ -43,6 +43,10 @@ export class ProducerState {
     return this.#refused.size;
   }
 
+  values(): Iterable<Readonly<ProducerEntry>> {
+    return this.#entries.values();
+  }
+
   get(producerId: number): ProducerEntry | undefined {
     return this.#entries.get(producerId);
   }

@@ -102,13 +102,18 @@ class SegmentRecovery {
   readonly #recoveryPoint: number;
   /** Unflushed pages may be missing before ones that are there. */
   readonly #mayHaveLostPages: boolean;
+  /** What was deleted may never have been flushed: the log can end before its recovery point without any loss. */
+  readonly #mayEndEarly: boolean;
   #expected = 0;
 
   constructor(parts: LogParts, options: LogOptions, report: RecoveryReport) {
     this.#parts = parts;
     this.#options = options;
     this.#report = report;
-    this.#recoveryPoint = Math.max(options.recoveryPoint, parts.logStartOffset);
+    this.#mayEndEarly = parts.config.durability === 'os';
+    this.#recoveryPoint = this.#mayEndEarly
+      ? options.recoveryPoint
+      : Math.max(options.recoveryPoint, parts.logStartOffset);
     // A failed flush loses pages as a power cut does.
     this.#mayHaveLostPages = options.afterPowerLoss || options.dropCache;
   }
@@ -146,8 +151,8 @@ class SegmentRecovery {
       this.#mayHaveLostPages &&
       !this.#parts.config.cleanupPolicy.compact &&
       !this.#parts.hasSetAside &&
-      this.#expected >= this.#recoveryPoint &&
-      segment.baseOffset > this.#expected
+      (this.#expected >= this.#recoveryPoint || this.#mayEndEarly) &&
+      segment.baseOffset > Math.max(this.#expected, this.#recoveryPoint)
     );
   }
 

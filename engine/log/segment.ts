@@ -35,6 +35,8 @@ export class Segment {
   isDirty: boolean = false;
   #isCutUnflushed: boolean = false;
   #isCutFlushing: boolean = false;
+  /** No longer part of the log: whoever has it pinned still reads it, and nothing of it is flushed any more. */
+  isRemoved: boolean = false;
   /** Takes appends: its descriptor and indexes stay. */
   isActive: boolean = false;
   createdMs = 0;
@@ -81,6 +83,11 @@ export class Segment {
     }
     if (!this.isActive) this.#files.cache.touch(this);
     return this.#fd;
+  }
+
+  /** When the file was last written to, wall clock in milliseconds; 0 when there is no file. */
+  get modifiedMs(): number {
+    return this.#files.disk.status(this.path('.log'))?.modifiedMs ?? 0;
   }
 
   /** Makes the file of a new segment. @throws DiskError */

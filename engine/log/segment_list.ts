@@ -37,6 +37,11 @@ export class SegmentList {
     return removed;
   }
 
+  /** Takes out the first segment, which must not be the only one. */
+  shift(): Segment {
+    return this.#segments.shift() as Segment;
+  }
+
   replace(number: number, segment: Segment): void {
     this.#segments[number] = segment;
     segment.isActive = number === this.#segments.length - 1;

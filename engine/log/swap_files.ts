@@ -4,10 +4,8 @@
  */
 import type { Disk } from '../ports.ts';
 import { BatchScanner, Scan } from './batch_scanner.ts';
-import { offsetInFileName, segmentFileName } from './file_names.ts';
+import { offsetInFileName, segmentFileName, segmentSuffixes } from './file_names.ts';
 import type { LogParts } from './log_parts.ts';
-
-const segmentSuffixes = ['.log', '.index', '.timeindex', '.txnindex'] as const;
 
 /**
  * Removes `.deleted` and `.cleaned` files. A `.swap` segment is complete and takes the place of those it was made from,

@@ -23,7 +23,19 @@ export function truncateLog(parts: LogParts, offset: number): void {
   epochs.truncateFromEnd(parts.logEndOffset);
   producers.clear();
   parts.snapshotOffset = -1;
+  parts.flushedSnapshotOffset = Math.min(parts.flushedSnapshotOffset, parts.logEndOffset);
   restoreProducers(parts);
+}
+
+/** Makes the log an empty one that begins at `offset`: all that it holds lies below. @throws DiskError */
+export function restartLog(parts: LogParts, offset: number): void {
+  for (const segment of parts.segments.truncate(0)) removeSegmentFiles(parts, segment);
+  startAt(parts, offset);
+  // Or a power cut could bring segments back that do not follow on one another.
+  parts.files.disk.flushDirectorySync(parts.files.dir);
+  parts.writtenOffset = offset;
+  parts.flushedOffset = offset;
+  parts.recoveryPoint = offset;
 }
 
 function startAt(parts: LogParts, offset: number): void {
@@ -52,4 +64,5 @@ function cutSegment(parts: LogParts, segment: Segment, offset: number): void {
   segment.truncateIndexes(endOffset, parts.config.indexIntervalBytes);
   markSegmentDirty(parts, segment);
   parts.logEndOffset = endOffset;
+  parts.logStartOffset = Math.min(parts.logStartOffset, endOffset);
 }

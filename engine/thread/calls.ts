@@ -45,6 +45,11 @@ export class ThreadCalls<T extends CallTypes<T>> {
     }
   }
 
+  /** This thread's number. */
+  get self(): number {
+    return this.#self;
+  }
+
   /** How many threads take part, this one included. */
   get threadCount(): number {
     return Math.max(this.#ports.length, this.#self + 1);

@@ -48,6 +48,8 @@ export interface BrokerConfig extends ListenerSettings {
   readonly logFlushOffsetCheckpointIntervalMs: number;
   readonly logFlushStartOffsetCheckpointIntervalMs: number;
   readonly logRetentionCheckIntervalMs: number;
+  /** Negative: no warnings. */
+  readonly logRetentionWarnAheadMs: number;
   readonly producerIdExpirationMs: number;
   readonly producerIdExpirationCheckIntervalMs: number;
   readonly backgroundThreads: number;
@@ -59,7 +61,24 @@ export interface BrokerConfig extends ListenerSettings {
   readonly logDefaults: LogConfig;
   /** Known keys that were set in the file or on the command line, canonical text: what DescribeConfigs reports. */
   readonly explicit: Readonly<Record<string, string>>;
+  /** Keys set at run time that count, canonical text: for the whole cluster, and over those for this broker. */
+  readonly overrides: {
+    readonly cluster: Readonly<Record<string, string>>;
+    readonly broker: Readonly<Record<string, string>>;
+  };
 }
+
+/** What can be set while the broker runs; every thread must take a new value of it without a restart. */
+export type DynamicConfig = Pick<
+  BrokerConfig,
+  | 'logDefaults'
+  | 'minInsyncReplicas'
+  | 'maxConnections'
+  | 'maxConnectionsPerIp'
+  | 'maxConnectionsPerIpOverrides'
+  | 'backgroundThreads'
+  | 'numRecoveryThreadsPerDataDir'
+>;
 
 /** Facts about the machine that defaults depend on. */
 export interface Surroundings {
@@ -91,11 +110,30 @@ export function buildBrokerConfig(settings: Settings, around: Surroundings): Bro
     ...readNetworkLimits(settings, around.memoryBytes),
     ...readUpkeep(settings),
     groups: readGroups(settings),
+    ...readDynamicConfig(settings),
     explicit: explicitTexts(settings),
+    overrides: { cluster: {}, broker: {} },
   };
   readQuorum(settings, config.nodeId);
   crossCheck(settings, config);
   return config;
+}
+
+/** The part of the configuration that can change at run time, from settings in which the overrides stand already. */
+export function readDynamicConfig(settings: Settings): DynamicConfig {
+  return {
+    logDefaults: logDefaults(settings, readDurability(settings)),
+    minInsyncReplicas: settings.number('min.insync.replicas'),
+    maxConnections: settings.number('max.connections'),
+    maxConnectionsPerIp: settings.number('max.connections.per.ip'),
+    maxConnectionsPerIpOverrides: readOverrides(settings),
+    backgroundThreads: settings.number('background.threads'),
+    numRecoveryThreadsPerDataDir: settings.number('num.recovery.threads.per.data.dir'),
+  };
+}
+
+function readDurability(settings: Settings): BrokerConfig['durability'] {
+  return settings.text('log.durability') === 'os' ? 'os' : 'fsync';
 }
 
 function readIdentity(
@@ -135,7 +173,7 @@ function refuseAuthorizer(settings: Settings): void {
 function readStorage(
   settings: Settings,
   cwd: string,
-): Pick<BrokerConfig, 'logDirs' | 'metadataLogDir' | 'durability' | 'logDefaults'> {
+): Pick<BrokerConfig, 'logDirs' | 'metadataLogDir' | 'durability'> {
   const key = settings.has('log.dirs') ? 'log.dirs' : 'log.dir';
   const given = [settings.list('log.dir'), settings.list('log.dirs')];
   const named = (key === 'log.dirs' ? given[1] : given[0]) ?? [];
@@ -151,24 +189,18 @@ function readStorage(
       `allowed: one of the data directories (${named.join(', ')})`,
     );
   }
-  const durability = settings.text('log.durability') === 'os' ? 'os' : 'fsync';
-  return { logDirs, metadataLogDir, durability, logDefaults: logDefaults(settings, durability) };
+  return { logDirs, metadataLogDir, durability: readDurability(settings) };
 }
 
 function readTopicDefaults(
   settings: Settings,
 ): Pick<
   BrokerConfig,
-  | 'numPartitions'
-  | 'defaultReplicationFactor'
-  | 'minInsyncReplicas'
-  | 'autoCreateTopicsEnable'
-  | 'deleteTopicEnable'
+  'numPartitions' | 'defaultReplicationFactor' | 'autoCreateTopicsEnable' | 'deleteTopicEnable'
 > {
   return {
     numPartitions: settings.number('num.partitions'),
     defaultReplicationFactor: settings.number('default.replication.factor'),
-    minInsyncReplicas: settings.number('min.insync.replicas'),
     autoCreateTopicsEnable: settings.boolean('auto.create.topics.enable'),
     deleteTopicEnable: settings.boolean('delete.topic.enable'),
   };
@@ -185,9 +217,6 @@ function readNetworkLimits(settings: Settings, memoryBytes: number): NetworkLimi
     socketListenBacklogSize: settings.number('socket.listen.backlog.size'),
     queuedMaxRequestBytes: queued > 0 ? queued : Math.max(share, socketRequestMaxBytes),
     connectionsMaxIdleMs: settings.number('connections.max.idle.ms'),
-    maxConnections: settings.number('max.connections'),
-    maxConnectionsPerIp: settings.number('max.connections.per.ip'),
-    maxConnectionsPerIpOverrides: readOverrides(settings),
     maxIncrementalFetchSessionCacheSlots: settings.number(
       'max.incremental.fetch.session.cache.slots',
     ),
@@ -202,9 +231,6 @@ type NetworkLimits = Pick<
   | 'socketListenBacklogSize'
   | 'queuedMaxRequestBytes'
   | 'connectionsMaxIdleMs'
-  | 'maxConnections'
-  | 'maxConnectionsPerIp'
-  | 'maxConnectionsPerIpOverrides'
   | 'maxIncrementalFetchSessionCacheSlots'
   | 'maxRequestPartitionSizeLimit'
   | 'fetchMaxBytes'
@@ -229,10 +255,9 @@ function readUpkeep(
   | 'logFlushOffsetCheckpointIntervalMs'
   | 'logFlushStartOffsetCheckpointIntervalMs'
   | 'logRetentionCheckIntervalMs'
+  | 'logRetentionWarnAheadMs'
   | 'producerIdExpirationMs'
   | 'producerIdExpirationCheckIntervalMs'
-  | 'backgroundThreads'
-  | 'numRecoveryThreadsPerDataDir'
 > {
   return {
     logFlushOffsetCheckpointIntervalMs: settings.number('log.flush.offset.checkpoint.interval.ms'),
@@ -240,12 +265,11 @@ function readUpkeep(
       'log.flush.start.offset.checkpoint.interval.ms',
     ),
     logRetentionCheckIntervalMs: settings.number('log.retention.check.interval.ms'),
+    logRetentionWarnAheadMs: settings.number('log.retention.warn.ahead.ms'),
     producerIdExpirationMs: settings.number('producer.id.expiration.ms'),
     producerIdExpirationCheckIntervalMs: settings.number(
       'producer.id.expiration.check.interval.ms',
     ),
-    backgroundThreads: settings.number('background.threads'),
-    numRecoveryThreadsPerDataDir: settings.number('num.recovery.threads.per.data.dir'),
   };
 }
 

@@ -17,6 +17,8 @@ import type { TopicOverrides } from './topic_config.ts';
 /** Kafka's `DescribeConfigsResponse.ConfigSource`. */
 export const ConfigSource = {
   topic: 1,
+  dynamicBroker: 2,
+  dynamicDefaultBroker: 3,
   staticBroker: 4,
   default: 5,
 } as const;
@@ -68,7 +70,10 @@ export function describeTopic(
   for (const key of topicKeys().values()) {
     const own = overrides.get(key.name);
     if (!isWanted(key, wanted) || (key.internal && own === undefined)) continue;
-    const synonyms = brokerSynonyms(key.synonyms, broker, key);
+    const synonyms = beginningWith(
+      key.synonyms[0]?.name,
+      brokerSynonyms(key.synonyms, broker, key),
+    );
     if (own !== undefined) {
       const value = visible(key, own);
       described.push(
@@ -79,18 +84,50 @@ export function describeTopic(
   return described;
 }
 
-/** Settings of this broker: all that are known, whether or not Millrace acts on them, but for internal ones. */
+/**
+ * As Kafka tells them: what stands before the first one of this name is left out, and without one there are none. So what
+ * was set in hours counts as a default of what is told in milliseconds, and tools do not take it for an override.
+ */
+function beginningWith(
+  name: string | undefined,
+  synonyms: readonly DescribedSynonym[],
+): readonly DescribedSynonym[] {
+  const from = synonyms.findIndex((synonym) => synonym.name === name);
+  return from < 0 ? [] : synonyms.slice(from);
+}
+
+/**
+ * Settings of this broker: all that are known, whether or not Millrace acts on them, but for internal ones and those that
+ * cannot stand in a file and have not been set.
+ */
 export function describeBroker(broker: BrokerConfig, wanted: WantedKeys = null): DescribedConfig[] {
   const described: DescribedConfig[] = [];
+  const { overrides, explicit } = broker;
   for (const key of brokerKeys().values()) {
-    const value = broker.explicit[key.name];
-    if (!isWanted(key, wanted) || (key.internal && value === undefined)) continue;
+    const value = overrides.broker[key.name] ?? overrides.cluster[key.name] ?? explicit[key.name];
+    const isHidden = (key.internal || key.dynamicOnly) && value === undefined;
+    if (!isWanted(key, wanted) || isHidden) continue;
     const chain = key.synonyms.length > 0 ? key.synonyms : [{ name: key.name, factor: 1 }];
-    const all = brokerSynonyms(chain, broker, key);
-    const from = all.findIndex(({ name }) => name === key.name);
-    described.push(entry(key, value ?? key.defaultText, from < 0 ? [] : all.slice(from)));
+    const synonyms = beginningWith(key.name, brokerSynonyms(chain, broker, key));
+    described.push(entry(key, value ?? key.defaultText, synonyms));
   }
   if (wanted === null || wanted.has(protocolVersion.name)) described.push(protocolVersion);
+  return described;
+}
+
+/** What has been set for all brokers at run time, and nothing else. */
+export function describeClusterDefaults(
+  broker: BrokerConfig,
+  wanted: WantedKeys = null,
+): DescribedConfig[] {
+  const described: DescribedConfig[] = [];
+  const source = ConfigSource.dynamicDefaultBroker;
+  for (const [name, text] of Object.entries(broker.overrides.cluster)) {
+    const key = brokerKeys().get(name);
+    if (key === undefined || !isWanted(key, wanted)) continue;
+    const value = visible(key, text);
+    described.push(entry(key, text, [{ name, value, source }]));
+  }
   return described;
 }
 
@@ -156,18 +193,21 @@ function documentationOf(key: ConfigKey): string {
     : key.documentation;
 }
 
-/** Broker settings behind a key: first those that were set, then those with a default, each in its own unit. */
+/**
+ * Broker settings behind a key, in the order of precedence, each in its own unit: all that were set at one level come
+ * before those of the next one.
+ */
 function brokerSynonyms(
   synonyms: readonly Synonym[],
   broker: BrokerConfig,
   key: ConfigKey,
 ): DescribedSynonym[] {
   const found: DescribedSynonym[] = [];
-  for (const { name } of synonyms) {
-    const value = broker.explicit[name];
-    if (value === undefined) continue;
-    found.push({ name, value: visible(key, value), source: ConfigSource.staticBroker });
-  }
+  for (const { values, source } of levels(broker))
+    for (const { name } of synonyms) {
+      const value = values[name];
+      if (value !== undefined) found.push({ name, value: visible(key, value), source });
+    }
   for (const { name } of synonyms) {
     const value = brokerKeys().get(name)?.defaultText ?? null;
     if (value === null) continue;
@@ -176,11 +216,26 @@ function brokerSynonyms(
   return found;
 }
 
+interface Level {
+  readonly values: Readonly<Record<string, string>>;
+  readonly source: ConfigSource;
+}
+
+/** Where a setting of the broker can come from, the strongest first. */
+function levels({ overrides, explicit }: BrokerConfig): readonly Level[] {
+  return [
+    { values: overrides.broker, source: ConfigSource.dynamicBroker },
+    { values: overrides.cluster, source: ConfigSource.dynamicDefaultBroker },
+    { values: explicit, source: ConfigSource.staticBroker },
+  ];
+}
+
 /** The value that a topic or group gets from the broker, in the unit of its own key. */
 function inherited(key: ConfigKey, broker: BrokerConfig): string | null {
-  for (const { name, factor } of key.synonyms) {
-    const value = broker.explicit[name];
-    if (value !== undefined) return scaled(value, factor);
-  }
+  for (const { values } of levels(broker))
+    for (const { name, factor } of key.synonyms) {
+      const value = values[name];
+      if (value !== undefined) return scaled(value, factor);
+    }
   return key.defaultText;
 }

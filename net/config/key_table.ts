@@ -25,8 +25,10 @@ export interface ConfigKey {
   readonly name: string;
   readonly type: ConfigTypeName;
   readonly importance: 'high' | 'medium' | 'low';
-  /** False if Kafka can change it while the broker runs. Topic and group keys are never read-only. */
+  /** False if it can change while the broker runs. Topic and group keys are never read-only. */
   readonly readOnly: boolean;
+  /** Who can get a value at run time: a single broker only, or all brokers together as well; null: nobody. */
+  readonly updateScope: 'broker' | 'cluster' | null;
   /** Kafka's own internal keys are not shown unless somebody sets them. */
   readonly internal: boolean;
   /** Kafka takes it from its metadata only, never from a properties file. */
@@ -127,6 +129,7 @@ function parseLine(line: string): ConfigKey {
     type: words[0] as ConfigTypeName,
     importance: words[1] as ConfigKey['importance'],
     readOnly: words.includes('ro'),
+    updateScope: words.includes('broker') ? 'broker' : words.includes('cluster') ? 'cluster' : null,
     internal: words.includes('internal'),
     dynamicOnly: words.includes('dynamic'),
     own: words.includes('own'),

@@ -97,13 +97,19 @@ export interface TopicConfigCheck {
 /**
  * Checks the settings of CreateTopics, or the whole set that results from an alteration. The first problem is
  * reported, in words that start as Kafka's do. Settings that Millrace does not act on are checked and kept all the same:
- * clients read them back.
+ * clients read them back. With `altered`, other keys are let pass: they stand already, perhaps from another broker's
+ * time, and must not be in the way of what is changed.
  */
 export function checkTopicConfigs(
   configs: Iterable<{ readonly name: string; readonly value: string | null }>,
+  altered: ReadonlySet<string> | null = null,
 ): TopicConfigCheck {
   const values = new Map<string, string>();
   for (const { name, value } of configs) {
+    if (altered?.has(name) === false) {
+      values.set(name, value ?? '');
+      continue;
+    }
     const error = checkOne(name, value);
     if (error !== null) return { error, values: new Map() };
     const key = topicKeys().get(name);
@@ -113,7 +119,7 @@ export function checkTopicConfigs(
   const most = Number(values.get('max.compaction.lag.ms') ?? Number.POSITIVE_INFINITY);
   if (least > most) {
     return {
-      error: `conflict between topic config setting min.compaction.lag.ms (${least}) and max.compaction.lag.ms (${most})`,
+      error: `conflict topic config setting min.compaction.lag.ms (${least}) > max.compaction.lag.ms (${most})`,
       values: new Map(),
     };
   }

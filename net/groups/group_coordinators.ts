@@ -9,10 +9,13 @@ import type { TopicDirectory } from '../../engine/groups/coordinator_events.ts';
 import type { CoordinatorEnvironment } from '../../engine/groups/coordinator_runtime.ts';
 import type {
   Client,
+  DescribeGroupReply,
+  GroupIdRequest,
   GroupReply,
   GroupRequest,
   ListGroupsReply,
   ListGroupsRequest,
+  OffsetFetchReply,
 } from '../../engine/groups/group_api.ts';
 import { refusal } from '../../engine/groups/refusals.ts';
 import type { Clock } from '../../engine/ports.ts';
@@ -21,11 +24,14 @@ import type { MetadataImage } from '../../replication/metadata/image.ts';
 import type { PartitionLeader } from '../../replication/partition/leader.ts';
 import type { GroupConfig } from '../config/group_config.ts';
 import type { PartitionTable } from '../partition_table.ts';
+import { zeroUuid } from '../protocol/interning.ts';
+import type { GroupBehind, GroupsBehindCall } from '../retention/loss_warnings.ts';
 import type { Purgatory } from '../server/purgatory.ts';
 import type { ShardCalls } from '../shard_calls.ts';
 import type { ShardLogger } from '../shard_context.ts';
 import { CoordinatorLoader } from './coordinator_loader.ts';
-import { offsetsTopicName } from './offsets_topic.ts';
+import { eachGroup } from './each_group.ts';
+import { offsetsTopicName, partitionOfGroup } from './offsets_topic.ts';
 import { type CoordinatorMachine, PartitionCoordinator } from './partition_coordinator.ts';
 
 /** A request to the coordinator of a partition, as it crosses threads. Answered once its records are committed. */
@@ -47,6 +53,9 @@ export interface GroupCoordinatorsOptions {
   /** Runs the function in a later turn. */
   readonly defer: (run: () => void) => void;
 }
+
+/** Who asks when the broker itself does. */
+const nobody: Client = { clientId: '', clientHost: '' };
 
 export class GroupCoordinators {
   readonly #options: GroupCoordinatorsOptions;
@@ -104,12 +113,34 @@ export class GroupCoordinators {
 
   /** The groups of all partitions of this shard. */
   async list(body: ListGroupsRequest): Promise<ListGroupsReply> {
-    const client: Client = { clientId: '', clientHost: '' };
     const asked = [...this.#byPartition.values()].map((coordinator) =>
-      coordinator.request(client, { api: 'ListGroups', body }),
+      coordinator.request(nobody, { api: 'ListGroups', body }),
     );
     const replies = (await Promise.all(asked)).map((reply) => reply.body as ListGroupsReply);
     return mergeLists(replies);
+  }
+
+  /** Groups of this shard that have committed an offset of the partition, below what is asked. */
+  async behind({ topic, partition, endOffset }: GroupsBehindCall): Promise<GroupBehind[]> {
+    const topics = [{ name: topic, topicId: zeroUuid, partitionIndexes: [partition] }];
+    const { groups } = await this.list({ statesFilter: [], typesFilter: [] });
+    const found = await eachGroup(groups, async ({ groupId, groupType }) => {
+      const fetch = { groupId, memberId: null, memberEpoch: -1, topics };
+      const { body } = await this.#ask({ api: 'OffsetFetch', body: fetch });
+      const offset = (body as OffsetFetchReply).topics[0]?.partitions[0]?.committedOffset ?? -1n;
+      if (offset < 0n || offset >= endOffset) return null;
+      const api = groupType === 'consumer' ? 'ConsumerGroupDescribe' : 'DescribeGroups';
+      const described = await this.#ask({ api, body: { groupId } });
+      const { members } = described.body as DescribeGroupReply;
+      return { groupId, committedOffset: Number(offset), members: members.length };
+    });
+    return found.filter((group) => group !== null);
+  }
+
+  /** Asks the coordinator of the one group that the request names, for the broker itself. */
+  #ask(request: GroupRequest & { readonly body: GroupIdRequest }): Promise<GroupReply> {
+    const partitions = this.#options.image.topic(offsetsTopicName)?.partitions.length ?? 1;
+    return this.request(partitionOfGroup(request.body.groupId, partitions), nobody, request);
   }
 
   /** The broker stops: whoever waits is sent to look for another coordinator. */

@@ -11,6 +11,7 @@
  * creation, which takes one flush, so that the client's first attempt succeeds; only a creation that takes longer than
  * `autoCreateWaitMs` is answered with LEADER_NOT_AVAILABLE, upon which every client asks again.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import type { CreateTopicResult, NewTopic } from '../../replication/metadata/controller_api.ts';
 import type { TopicImage } from '../../replication/metadata/image.ts';
@@ -40,6 +41,10 @@ import type { ShardContext } from '../shard_context.ts';
 /** Clients give metadata requests some seconds; older ones wait for other answers behind this one. */
 const autoCreateWaitMs = 1_000;
 
+/** Some milliseconds of work. */
+const topicsPerSlice = 2_000;
+
+type AskedTopic = NonNullable<MetadataRequest['topics']>[number];
 type TopicAnswer = MetadataResponseMetadataResponseTopicInput;
 
 export function metadataHandler(shard: ShardContext): Handler {
@@ -63,17 +68,46 @@ export function answerMetadata(
     );
   if (version < 12 && asked.some((topic) => topic.name === null || topic.topicId !== uuidZero))
     return refusedTopicIds(asked);
-  const missing = missingTopics(shard, request);
-  if (missing.length === 0) return answerTopics(shard, request, caller, new Map());
-  return createMissing(shard, missing).then((failures) =>
-    answerTopics(shard, request, caller, failures),
+  if (asked.length > topicsPerSlice) return answerInSlices(shard, request, caller, asked);
+  const missing = new Set<string>();
+  addMissing(shard, request, asked, missing);
+  const topics = new AskedTopics(shard, request, caller);
+  if (missing.size === 0) return topics.answer(asked, noFailures).response();
+  return createMissing(shard, [...missing]).then((failures) =>
+    topics.answer(asked, failures).response(),
   );
 }
 
+const noFailures: ReadonlyMap<string, ErrorCode> = new Map();
+
+/** Half a million names fit into a frame: between slices of them other connections get their turns. */
+async function answerInSlices(
+  shard: ShardContext,
+  request: MetadataRequest,
+  caller: Caller,
+  asked: readonly AskedTopic[],
+): Promise<MetadataResponseInput> {
+  const missing = new Set<string>();
+  for (const slice of slicesOf(asked)) {
+    addMissing(shard, request, slice, missing);
+    await nextTurn();
+  }
+  const failures = missing.size === 0 ? noFailures : await createMissing(shard, [...missing]);
+  const topics = new AskedTopics(shard, request, caller);
+  for (const slice of slicesOf(asked)) {
+    topics.answer(slice, failures);
+    await nextTurn();
+  }
+  return topics.response();
+}
+
+function* slicesOf(asked: readonly AskedTopic[]): Iterable<readonly AskedTopic[]> {
+  for (let from = 0; from < asked.length; from += topicsPerSlice)
+    yield asked.slice(from, from + topicsPerSlice);
+}
+
 /** v10 and v11 have the field for topic ids in the request, but no semantics for it. */
-function refusedTopicIds(
-  asked: readonly { readonly name: string | null; readonly topicId: string }[],
-): MetadataResponseInput {
+function refusedTopicIds(asked: readonly AskedTopic[]): MetadataResponseInput {
   const topics = asked.map(({ name, topicId }) => ({
     errorCode: ErrorCode.INVALID_REQUEST,
     name: name ?? '',
@@ -83,21 +117,38 @@ function refusedTopicIds(
   return { brokers: [], topics, errorCode: ErrorCode.INVALID_REQUEST };
 }
 
-function answerTopics(
-  shard: ShardContext,
-  request: MetadataRequest,
-  caller: Caller,
-  failures: ReadonlyMap<string, ErrorCode>,
-): MetadataResponseInput {
-  const topics: TopicAnswer[] = [];
-  const seen = new Set<string>();
-  for (const { name, topicId } of request.topics ?? []) {
-    const key = topicId === uuidZero ? `name ${name}` : `id ${topicId}`;
-    if (seen.has(key)) continue;
-    seen.add(key);
-    topics.push(answerTopic(shard, request, caller, name, topicId, failures));
+/** The topics of one request, each once. Lives until its answer is there. */
+class AskedTopics {
+  readonly #shard: ShardContext;
+  readonly #request: MetadataRequest;
+  readonly #caller: Caller;
+  readonly #topics: TopicAnswer[] = [];
+  readonly #names = new Set<string | null>();
+  readonly #ids = new Set<string>();
+
+  constructor(shard: ShardContext, request: MetadataRequest, caller: Caller) {
+    this.#shard = shard;
+    this.#request = request;
+    this.#caller = caller;
   }
-  return response(shard, request, caller, topics);
+
+  /** @param failures why a topic that was to be created does not stand */
+  answer(asked: readonly AskedTopic[], failures: ReadonlyMap<string, ErrorCode>): this {
+    for (const { name, topicId } of asked) {
+      const isNamed = topicId === uuidZero;
+      if (isNamed ? this.#names.has(name) : this.#ids.has(topicId)) continue;
+      if (isNamed) this.#names.add(name);
+      else this.#ids.add(topicId);
+      this.#topics.push(
+        answerTopic(this.#shard, this.#request, this.#caller, name, topicId, failures),
+      );
+    }
+    return this;
+  }
+
+  response(): MetadataResponseInput {
+    return response(this.#shard, this.#request, this.#caller, this.#topics);
+  }
 }
 
 function answerTopic(
@@ -138,18 +189,9 @@ function known(
     topicAuthorizedOperations: request.includeTopicAuthorizedOperations
       ? topicOperations
       : operationsNotAsked,
-    partitions: topic.partitions.map((partition) => {
-      const view = partitionView(image, partition, listener, caller.apiVersion >= 6);
-      return {
-        errorCode: view.errorCode,
-        partitionIndex: partition.partitionId,
-        leaderId: view.leaderId,
-        leaderEpoch: partition.leaderEpoch,
-        replicaNodes: partition.replicas,
-        isrNodes: partition.isr,
-        offlineReplicas: view.offlineReplicas,
-      };
-    }),
+    partitions: topic.partitions.map((partition) =>
+      partitionView(image, partition, listener, caller.apiVersion >= 6),
+    ),
   };
 }
 
@@ -177,18 +219,22 @@ function response(
 }
 
 /**
- * Names asked for that do not exist and that asking may create. Internal topics come from those who need them, with
- * settings of their own.
+ * Adds names that do not exist and that asking may create. Internal topics come from those who need them, with settings of
+ * their own.
  */
-function missingTopics(shard: ShardContext, request: MetadataRequest): string[] {
-  if (!request.allowAutoTopicCreation || !shard.settings.autoCreateTopicsEnable) return [];
-  const missing = new Set<string>();
-  for (const { name, topicId } of request.topics ?? []) {
+function addMissing(
+  { image, settings }: ShardContext,
+  request: MetadataRequest,
+  asked: readonly AskedTopic[],
+  missing: Set<string>,
+): void {
+  if (!request.allowAutoTopicCreation || !settings.autoCreateTopicsEnable) return;
+  for (const { name, topicId } of asked) {
+    if (missing.size >= partitionsPerRequestMax) return;
     if (name === null || topicId !== uuidZero) continue;
-    if (shard.image.topic(name) !== undefined || topicNameProblem(name) !== null) continue;
+    if (image.topic(name) !== undefined || topicNameProblem(name) !== null) continue;
     if (!isInternalTopic(name) && !isReservedTopic(name)) missing.add(name);
   }
-  return [...missing];
 }
 
 /** Creates topics with the defaults; returns the error of each that does not stand now. */
@@ -196,7 +242,7 @@ async function createMissing(
   shard: ShardContext,
   names: readonly string[],
 ): Promise<ReadonlyMap<string, ErrorCode>> {
-  const topics: NewTopic[] = names.slice(0, partitionsPerRequestMax).map((name) => ({
+  const topics: NewTopic[] = names.map((name) => ({
     name,
     numPartitions: -1,
     replicationFactor: -1,

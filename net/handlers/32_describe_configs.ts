@@ -5,10 +5,12 @@
  * v4 flexible (KIP-482). Answers and error texts follow Kafka's ConfigHelper.
  */
 import { ErrorCode } from '../../engine/error_code.gen.ts';
+import { ConfigResourceType } from '../../replication/metadata/records.ts';
 import { topicNameProblem } from '../../replication/metadata/topic_name.ts';
 import {
   type DescribedConfig,
   describeBroker,
+  describeClusterDefaults,
   describeGroup,
   describeTopic,
   type WantedKeys,
@@ -21,15 +23,6 @@ type Request = MessageTypes['DescribeConfigsRequest'];
 type Resource = Request['resources'][number];
 type Response = MessageInputs['DescribeConfigsResponse'];
 type Result = Response['results'][number];
-
-/** Kafka's `ConfigResource.Type`. */
-const ResourceType = {
-  topic: 2,
-  broker: 4,
-  brokerLogger: 8,
-  clientMetrics: 16,
-  group: 32,
-} as const;
 
 /** What the handler reads of its shard. */
 type Services = Pick<ShardServices, 'nodeId' | 'image' | 'config'>;
@@ -68,20 +61,19 @@ function describeResource(resource: Resource, services: Services): DescribedConf
       ? null
       : new Set(configurationKeys);
   switch (resourceType) {
-    case ResourceType.topic:
+    case ConfigResourceType.topic:
       return topic(resourceName, services, wanted);
-    case ResourceType.broker:
-      // Without a name: defaults set for the whole cluster at run time, of which there are none.
-      if (resourceName === '') return [];
+    case ConfigResourceType.broker:
+      if (resourceName === '') return describeClusterDefaults(config, wanted);
       return otherNode(resourceName, nodeId, true) ?? describeBroker(config, wanted);
-    case ResourceType.brokerLogger:
+    case ConfigResourceType.brokerLogger:
       if (resourceName === '') return invalid('Broker id must not be empty');
       return otherNode(resourceName, nodeId, false) ?? [];
-    case ResourceType.clientMetrics:
+    case ConfigResourceType.clientMetrics:
       return resourceName === ''
         ? invalid('Client metrics subscription name must not be empty')
         : [];
-    case ResourceType.group:
+    case ConfigResourceType.group:
       if (resourceName === '') return invalid('Group name must not be empty');
       return describeGroup(config, wanted);
     default:

@@ -82,20 +82,11 @@ function describe(
     topicId: topic.id,
     isInternal: isInternalTopic(topic.name),
     topicAuthorizedOperations: topicOperations,
-    partitions: topic.partitions.slice(from, to).map((partition) => {
-      const view = partitionView(shard.image, partition, listener, true);
-      return {
-        errorCode: view.errorCode,
-        partitionIndex: partition.partitionId,
-        leaderId: view.leaderId,
-        leaderEpoch: partition.leaderEpoch,
-        replicaNodes: partition.replicas,
-        isrNodes: partition.isr,
-        eligibleLeaderReplicas: partition.eligibleLeaderReplicas,
-        lastKnownElr: partition.lastKnownElr,
-        offlineReplicas: view.offlineReplicas,
-      };
-    }),
+    partitions: topic.partitions.slice(from, to).map((partition) => ({
+      ...partitionView(shard.image, partition, listener, true),
+      eligibleLeaderReplicas: partition.eligibleLeaderReplicas,
+      lastKnownElr: partition.lastKnownElr,
+    })),
   };
 }
 

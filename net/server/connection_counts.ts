@@ -15,13 +15,18 @@ export interface ConnectionLimits {
 }
 
 export class ConnectionCounts {
-  readonly #limits: ConnectionLimits;
+  #limits: ConnectionLimits;
   /** Address by connection id, of all that are open. */
   readonly #open = new Map<number, string>();
   /** Invariant: for each address the number of its entries in `#open`; no zeros. */
   readonly #openByAddress = new Map<string, number>();
 
   constructor(limits: ConnectionLimits) {
+    this.#limits = limits;
+  }
+
+  /** Limits for connections from now on; those that are open stay. */
+  limit(limits: ConnectionLimits): void {
     this.#limits = limits;
   }
 

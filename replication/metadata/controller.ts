@@ -13,11 +13,15 @@
 import assert from 'node:assert/strict';
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import { planRegistration } from './broker_registration.ts';
+import { type ConfigRules, planAlteration } from './config_alteration.ts';
 import type {
   AllocateProducerIdsRequest,
+  AlterConfigsRequest,
+  AlterConfigsResult,
   AnyControllerReply,
   ControllerReply,
   ControllerRequest,
+  CreatePartitionsRequest,
   CreateTopicResult,
   CreateTopicsRequest,
   DeleteTopicResult,
@@ -27,6 +31,7 @@ import type {
   TopicToDelete,
 } from './controller_api.ts';
 import type { MetadataImage } from './image.ts';
+import { planGrowths } from './partition_creation.ts';
 import { type MetadataRecord, uuidZero } from './records.ts';
 import {
   partitionsPerRequestMax,
@@ -39,7 +44,7 @@ import { CollidingNames, isReservedTopic, topicNameProblem } from './topic_name.
 /** As Kafka's `ProducerIdsBlock`. */
 const producerIdBlockLength = 1000;
 
-export interface ControllerOptions extends TopicCreationOptions {
+export interface ControllerOptions extends TopicCreationOptions, ConfigRules {
   readonly nodeId: number;
   /** `delete.topic.enable`. */
   readonly deleteTopicEnable: boolean;
@@ -137,6 +142,10 @@ export class Controller {
         return this.#createTopics(request);
       case 'deleteTopics':
         return this.#deleteTopics(request);
+      case 'createPartitions':
+        return this.#createPartitions(request);
+      case 'alterConfigs':
+        return this.#alterConfigs(request);
       case 'allocateProducerIds':
         return this.#allocateProducerIds(request);
       case 'registerBroker':
@@ -242,6 +251,22 @@ export class Controller {
     this.#append([{ type: 'RemoveTopicRecord', topicId: topic.id }]);
     this.#names.delete(topic.name);
     return { name: topic.name, topicId: topic.id, errorCode: ErrorCode.NONE, errorMessage: null };
+  }
+
+  #createPartitions({ topics, validateOnly }: CreatePartitionsRequest): AnyControllerReply {
+    const plans = planGrowths(this.image, topics, this.#options.random);
+    for (const { records } of plans) if (records.length > 0 && !validateOnly) this.#append(records);
+    return { errorCode: 0, result: { topics: plans.map(({ result }) => result) } };
+  }
+
+  #alterConfigs({ resources, validateOnly }: AlterConfigsRequest): AnyControllerReply {
+    const results: AlterConfigsResult['resources'][number][] = [];
+    for (const asked of resources) {
+      const { result, records } = planAlteration(this.image, asked, this.#options);
+      if (records.length > 0 && !validateOnly) this.#append(records);
+      results.push(result);
+    }
+    return { errorCode: 0, result: { resources: results } };
   }
 
   #allocateProducerIds(request: AllocateProducerIdsRequest): AnyControllerReply {

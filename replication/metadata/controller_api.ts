@@ -72,6 +72,60 @@ export interface DeleteTopicsResult {
   readonly topics: readonly DeleteTopicResult[];
 }
 
+/** A topic that is to have more partitions. */
+export interface TopicGrowth {
+  readonly name: string;
+  /** How many it is to have in the end. */
+  readonly count: number;
+  /** Brokers of each new partition, leader first; null: the controller places them. */
+  readonly assignments: readonly (readonly number[])[] | null;
+}
+
+export interface CreatePartitionsRequest {
+  readonly topics: readonly TopicGrowth[];
+  /** True: everything is checked, nothing changes. */
+  readonly validateOnly: boolean;
+}
+
+export interface CreatePartitionsResult {
+  /** One for each distinct name asked for. */
+  readonly topics: readonly {
+    readonly name: string;
+    readonly errorCode: ErrorCode;
+    readonly errorMessage: string | null;
+  }[];
+}
+
+/** One key of a resource; `operation` is Kafka's `AlterConfigOp.OpType`. */
+export interface ConfigChange extends ConfigEntry {
+  readonly operation: number;
+}
+
+/** A resource whose settings change: a topic (type 2) or brokers (type 4; the name is an id, or '' for all). */
+export interface ConfigsToAlter {
+  readonly resourceType: number;
+  readonly resourceName: string;
+  /** True: what is not among the changes loses its override (AlterConfigs as it was before KIP-339). */
+  readonly replacesAll: boolean;
+  readonly changes: readonly ConfigChange[];
+}
+
+export interface AlterConfigsRequest {
+  readonly resources: readonly ConfigsToAlter[];
+  /** True: everything is checked, nothing changes. */
+  readonly validateOnly: boolean;
+}
+
+export interface AlterConfigsResult {
+  /** In the order of the request. */
+  readonly resources: readonly {
+    readonly resourceType: number;
+    readonly resourceName: string;
+    readonly errorCode: ErrorCode;
+    readonly errorMessage: string | null;
+  }[];
+}
+
 export interface AllocateProducerIdsRequest {
   readonly brokerId: number;
   readonly brokerEpoch: number;
@@ -107,6 +161,8 @@ export interface RegisterBrokerResult {
 export interface ControllerApi {
   createTopics: { request: CreateTopicsRequest; result: CreateTopicsResult };
   deleteTopics: { request: DeleteTopicsRequest; result: DeleteTopicsResult };
+  createPartitions: { request: CreatePartitionsRequest; result: CreatePartitionsResult };
+  alterConfigs: { request: AlterConfigsRequest; result: AlterConfigsResult };
   allocateProducerIds: { request: AllocateProducerIdsRequest; result: AllocateProducerIdsResult };
   registerBroker: { request: RegisterBrokerRequest; result: RegisterBrokerResult };
 }

@@ -26,7 +26,7 @@ export function placeReplicas(
 ): Placement {
   if (replicationFactor > brokers.length)
     return refusal(
-      `the replication factor of ${replicationFactor} cannot be reached because only ${brokers.length} broker(s) are registered.`,
+      `The target replication factor of ${replicationFactor} cannot be reached because only ${brokers.length} broker(s) are registered.`,
     );
   const live = ring(
     brokers.filter((broker) => !broker.fenced),
@@ -36,7 +36,7 @@ export function placeReplicas(
     brokers.filter((broker) => broker.fenced),
     random,
   );
-  if (live.length === 0) return refusal('all brokers are fenced at the moment.');
+  if (live.length === 0) return refusal('All brokers are currently fenced.');
   const replicas: number[][] = [];
   const start = random(live.length);
   for (let partition = 0; partition < partitions; partition += 1)

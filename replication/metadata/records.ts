@@ -15,7 +15,13 @@ export const uuidMetadataTopic = 'AAAAAAAAAAAAAAAAAAAAAQ';
 export const metadataTopicName = '__cluster_metadata';
 
 /** Kafka's `ConfigResource.Type`. */
-export const ConfigResourceType = { topic: 2, broker: 4, brokerLogger: 8 } as const;
+export const ConfigResourceType = {
+  topic: 2,
+  broker: 4,
+  brokerLogger: 8,
+  clientMetrics: 16,
+  group: 32,
+} as const;
 
 export interface TopicRecord {
   readonly type: 'TopicRecord';

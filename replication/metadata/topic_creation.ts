@@ -1,34 +1,19 @@
 /** What creating one topic means: which records, or why not. A pure function of the image and the request. */
 import { ErrorCode } from '../../engine/error_code.gen.ts';
+import { type ConfigRules, configValueLengthMax } from './config_alteration.ts';
 import type { ConfigEntry, CreateTopicResult, NewTopic } from './controller_api.ts';
 import type { MetadataImage } from './image.ts';
-import { placeReplicas, type RandomBelow } from './placement.ts';
-import {
-  ConfigResourceType,
-  type MetadataRecord,
-  type PartitionRecord,
-  uuidZero,
-} from './records.ts';
+import { assignmentProblem, newPartition, placeOnBrokers } from './new_partitions.ts';
+import type { RandomBelow } from './placement.ts';
+import { ConfigResourceType, type MetadataRecord, uuidZero } from './records.ts';
 
 /** As Kafka's controller: a topic or a request beyond this is refused, so that a batch of records stays small. */
 export const partitionsPerRequestMax = 10_000;
 
-/** In UTF-16 units; Kafka's controller takes values up to the largest int16. */
-const configValueLengthMax = 32_767;
-
-/**
- * Checks the overrides of a new topic together. `error` says for people why they are refused, or is null; `values` are
- * the texts to be stored, in their normal form.
- */
-export type TopicConfigCheck = (configs: readonly ConfigEntry[]) => {
-  readonly error: string | null;
-  readonly values: ReadonlyMap<string, string>;
-};
-
 export interface TopicCreationOptions {
   readonly defaultPartitions: number;
   readonly defaultReplicationFactor: number;
-  readonly checkTopicConfigs: TopicConfigCheck;
+  readonly checkTopicConfigs: ConfigRules['checkTopicConfigs'];
   readonly random: RandomBelow;
   /** A new id, never all zero. */
   readonly newUuid: () => string;
@@ -88,14 +73,14 @@ export function refuseTopic(name: string, problem: Problem): CreateTopicResult {
 
 function checkConfigs(
   configs: readonly ConfigEntry[],
-  check: TopicConfigCheck,
+  check: ConfigRules['checkTopicConfigs'],
 ): ReadonlyMap<string, string> | Problem {
   for (const { name, value } of configs) {
     if (value === null) return invalidConfig(`Null value not supported for topic configs: ${name}`);
     if (value.length > configValueLengthMax)
       return invalidConfig(`The value of ${name} is longer than ${configValueLengthMax}.`);
   }
-  const { error, values } = check(configs);
+  const { error, values } = check(configs, null);
   return error === null ? values : invalidConfig(error);
 }
 
@@ -121,12 +106,7 @@ function placedReplicas(
   const partitions = topic.numPartitions === -1 ? options.defaultPartitions : topic.numPartitions;
   const replicationFactor =
     topic.replicationFactor === -1 ? options.defaultReplicationFactor : topic.replicationFactor;
-  const placement = placeReplicas(
-    [...image.brokers.values()].map(({ id, rack }) => ({ id, rack, fenced: !mayLead(image, id) })),
-    partitions,
-    replicationFactor,
-    options.random,
-  );
+  const placement = placeOnBrokers(image, partitions, replicationFactor, options.random);
   if (placement.problem === null) return placement.replicas;
   return {
     errorCode: ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -157,72 +137,15 @@ function assignedReplicas(
       return invalidAssignment(
         `Partitions must be numbered from 0 without gaps: ${partitionIndex} of ${topic.assignments.length} is not.`,
       );
-    const problem = assignmentProblem(image, partitionIndex, brokerIds, first.brokerIds.length);
+    const problem = assignmentProblem(image, brokerIds, partitionIndex, first.brokerIds.length);
     if (problem !== null) return invalidAssignment(problem);
     replicas[partitionIndex] = brokerIds;
   }
   return replicas;
 }
 
-function assignmentProblem(
-  image: MetadataImage,
-  partitionIndex: number,
-  brokerIds: readonly number[],
-  replicationFactor: number,
-): string | null {
-  if (brokerIds.length === 0)
-    return `The manual assignment of partition ${partitionIndex} has no replicas.`;
-  if (brokerIds.length !== replicationFactor)
-    return `The manual assignment of partition ${partitionIndex} has ${brokerIds.length} replica(s), others have ${replicationFactor}.`;
-  const unknown = brokerIds.find((id) => image.broker(id) === undefined);
-  if (unknown !== undefined)
-    return `The manual assignment of partition ${partitionIndex} has broker ${unknown}, but no such broker is registered.`;
-  const repeated = brokerIds.find((id, index) => brokerIds.indexOf(id) !== index);
-  if (repeated !== undefined)
-    return `The manual assignment of partition ${partitionIndex} has broker ${repeated} more than once.`;
-  if (!brokerIds.some((id) => mayLead(image, id)))
-    return `All brokers in the manual assignment of partition ${partitionIndex} are fenced or shutting down.`;
-  return null;
-}
-
 function invalidAssignment(errorMessage: string): Problem {
   return { errorCode: ErrorCode.INVALID_REPLICA_ASSIGNMENT, errorMessage };
-}
-
-function mayLead(image: MetadataImage, brokerId: number): boolean {
-  const broker = image.broker(brokerId);
-  return broker !== undefined && !broker.fenced && !broker.inControlledShutdown;
-}
-
-function newPartition(
-  image: MetadataImage,
-  topicId: string,
-  partitionId: number,
-  replicas: readonly number[],
-): PartitionRecord {
-  const isr = replicas.filter((id) => mayLead(image, id));
-  return {
-    type: 'PartitionRecord',
-    partitionId,
-    topicId,
-    replicas,
-    isr,
-    removingReplicas: [],
-    addingReplicas: [],
-    leader: isr[0]!,
-    leaderRecoveryState: 0,
-    leaderEpoch: 0,
-    partitionEpoch: 0,
-    directories: replicas.map((id) => defaultDirectory(image, id)),
-    eligibleLeaderReplicas: null,
-    lastKnownElr: null,
-  };
-}
-
-/** A broker with one directory has no choice to report later; otherwise it says where the replica went (KIP-858). */
-function defaultDirectory(image: MetadataImage, brokerId: number): string {
-  const logDirs = image.broker(brokerId)?.logDirs ?? [];
-  return logDirs.length === 1 ? logDirs[0]! : uuidZero;
 }
 
 function unusedUuid(image: MetadataImage, newUuid: () => string): string {

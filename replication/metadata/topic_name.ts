@@ -27,7 +27,7 @@ export function topicNameProblem(name: string): string | null {
   if (name.length > topicNameLengthMax)
     return `Topic name is invalid: its length of ${name.length} is above the limit of ${topicNameLengthMax}.`;
   if (!/^[a-zA-Z0-9._-]+$/.test(name))
-    return `Topic name is invalid: '${name}' has a character other than ASCII letters, digits, '.', '_' and '-'.`;
+    return `Topic name is invalid: '${name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'`;
   return null;
 }
 

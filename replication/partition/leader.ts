@@ -51,6 +51,8 @@ export class PartitionLeader {
   readonly topicId: string;
   readonly partition: number;
   readonly log: PartitionLog;
+  /** Of the log's directory. */
+  readonly flushGroup: FlushGroup;
   /** Both change with `lead` only. */
   leaderEpoch: number;
   isrSize: number;
@@ -67,7 +69,6 @@ export class PartitionLeader {
   #writing: AppendWaiter[] = [];
   /** As `#writing`. */
   #committing: AppendWaiter[] = [];
-  readonly #flushGroup: FlushGroup;
   readonly #onHighWatermark: (leader: PartitionLeader) => void;
 
   constructor(options: LeaderOptions) {
@@ -79,7 +80,7 @@ export class PartitionLeader {
     this.isrSize = options.isrSize;
     this.minInsyncReplicas = options.minInsyncReplicas;
     this.batchRules = batchRulesOf(options.topic, options.log.config);
-    this.#flushGroup = options.flushGroup;
+    this.flushGroup = options.flushGroup;
     this.#onHighWatermark = options.onHighWatermark;
     // A lone replica's log is the committed log: all of it, or what is flushed of it. What a kill left unflushed is
     // being flushed already (`FlushGroup.adopt`) and comes with `logFlushed`.
@@ -175,7 +176,7 @@ export class PartitionLeader {
       waiter.onWritten(ErrorCode.NONE);
     else {
       this.#writing.push(waiter);
-      this.#flushGroup.markDirty(this.log, !allReplicas);
+      this.flushGroup.markDirty(this.log, !allReplicas);
     }
     if (!allReplicas) return error;
     if (waiter.endOffset <= this.#highWatermark) waiter.onCommitted(ErrorCode.NONE);
@@ -211,6 +212,19 @@ export class PartitionLeader {
     );
     this.#highWatermark = endOffset;
     this.#serveCommitted();
+    this.#onHighWatermark(this);
+  }
+
+  /**
+   * The log begins at `offset` from now on, which is not past the high watermark and written down on stable storage.
+   * Whoever waits to read below it is told.
+   */
+  advanceLogStart(offset: number): void {
+    assert(
+      offset <= this.#highWatermark,
+      `${this.topic}-${this.partition}: log start ${offset}, high watermark ${this.#highWatermark}`,
+    );
+    this.log.deletion.advanceLogStart(offset);
     this.#onHighWatermark(this);
   }
 

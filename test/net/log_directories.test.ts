@@ -12,6 +12,8 @@ import { configOf } from './data_path/shard_world.ts';
 const test = suite('log directories');
 
 const newId = uuids(3);
+/** Topic ids that partitions' directories have, by their names. */
+const ownIds = new Map<string, string>();
 
 class Bench {
   readonly disk: SimDisk = new SimDisk({ seed: 1 });
@@ -64,6 +66,7 @@ class Bench {
 
   /** A partition's directory as a log leaves it. */
   partition(path: string, topicId: string): void {
+    ownIds.set(path.slice(path.lastIndexOf('/') + 1), topicId);
     this.disk.mkdir(path);
     this.disk.writeFile(
       `${path}/partition.metadata`,
@@ -83,6 +86,7 @@ class Bench {
 
 const mark = (topic: string, partition: number, recoveryPoint: number, logStartOffset = 0) => ({
   topic,
+  topicId: ownIds.get(`${topic}-${partition}`) ?? '',
   partition,
   recoveryPoint,
   logStartOffset,
@@ -123,11 +127,11 @@ test('what threads report is on the disk after `written`, and comes back with th
   await bench.written(directories);
   bench.disk.crash();
   const again = bench.open();
-  assert.deepEqual(dirData(again, '/data/a').partitions.get('t-0'), {
-    recoveryPoint: 11,
-    logStartOffset: 4,
-    highWatermark: 11,
-  });
+  const found = dirData(again, '/data/a').partitions.get('t-0');
+  assert.deepEqual(
+    [found?.recoveryPoint, found?.logStartOffset, found?.highWatermark],
+    [11, 4, 11],
+  );
   assert.equal(dirData(again, '/data/b').partitions.get('t-1')?.recoveryPoint, 20);
 });
 
@@ -153,7 +157,13 @@ test('a deleted partition loses its line and its files', async () => {
   bench.partition('/data/a/t-0.0123456789abcdef0123456789abcdef-delete', newId());
   directories.report([{ path: '/data/a', partitions: [mark('t', 0, 10), mark('u', 0, 1)] }]);
   const renamed = '/data/a/t-0.0123456789abcdef0123456789abcdef-delete';
-  directories.removePartition({ path: '/data/a', topic: 't', partition: 0, renamed });
+  directories.removePartition({
+    path: '/data/a',
+    topic: 't',
+    topicId: mark('t', 0, 0).topicId,
+    partition: 0,
+    renamed,
+  });
   await bench.written(directories);
   assert.equal(bench.disk.status(renamed), null);
   const text = Buffer.from(
@@ -269,6 +279,56 @@ test('another run of the machine counts as a power loss', async () => {
   bench.disk.crash();
   bench.boot += 1;
   assert.deepEqual(losses(bench.open()), [true, true]);
+});
+
+test('log starts are told of once they are on stable storage, whatever else is written meanwhile', async () => {
+  const bench = new Bench();
+  const directories = bench.open('/data/a');
+  const told: string[] = [];
+  const store = (partition: number, logStartOffset: number): void =>
+    directories.storeLogStarts(
+      '/data/a',
+      [{ topic: 't', topicId: 'id', partition, logStartOffset }],
+      (error) => told.push(`${partition} ${logStartOffset} ${error?.code ?? 'stored'}`),
+    );
+  const file = (): string =>
+    new TextDecoder().decode(bench.disk.bytesOf('/data/a/log-start-offset-checkpoint'));
+  store(0, 4);
+  store(1, 5);
+  const one = { ...mark('t', 0, 9), topicId: 'id' };
+  directories.report([{ path: '/data/a', partitions: [{ ...one, logStartOffset: 0 }] }]);
+  assert.deepEqual(told, []);
+  await bench.written(directories);
+  assert.deepEqual(told, ['0 4 stored', '1 5 stored']);
+  assert.equal(file(), '0\n2\nt 0 4\nt 1 5\n');
+  bench.disk.writeError = 'ENOSPC';
+  store(0, 7);
+  await bench.written(directories);
+  bench.disk.writeError = null;
+  directories.report([{ path: '/data/a', partitions: [{ ...one, logStartOffset: 4 }] }]);
+  await bench.written(directories);
+  assert.equal(told[2], '0 7 ENOSPC');
+  assert.equal(file(), '0\n2\nt 0 4\nt 1 5\n');
+});
+
+test('a log start of a partition that goes away meanwhile leaves nothing behind', async () => {
+  const bench = new Bench();
+  const directories = bench.open('/data/a');
+  const start = { topic: 't', topicId: 'id', partition: 0, logStartOffset: 4 };
+  directories.storeLogStarts('/data/a', [start], () => {});
+  const renamed = '/data/a/t-0.00000000000000000000000000000000-delete';
+  bench.disk.mkdir(renamed);
+  directories.removePartition({
+    path: '/data/a',
+    topic: 't',
+    topicId: 'id',
+    partition: 0,
+    renamed,
+  });
+  directories.report([{ path: '/data/a', partitions: [] }]);
+  await bench.written(directories);
+  const file = bench.disk.bytesOf('/data/a/log-start-offset-checkpoint');
+  assert.equal(new TextDecoder().decode(file), '0\n0\n');
 });
 
 test.run();

@@ -247,7 +247,7 @@ test('os: flush.ms flushes in the end, without anybody waiting for it', async ()
   world.advance(1);
   world.partitions.tick();
   world.settle();
-  assert.equal(flushes(), before + 1);
+  assert(flushes() > before);
   assert.equal(world.leader('t').log.flushedOffset, 1);
 });
 

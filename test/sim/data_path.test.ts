@@ -62,6 +62,10 @@ class History {
   /** By partition: value by offset, of what was acknowledged with acks=all, and of what a consumer has seen. */
   readonly #acknowledged: Map<number, string>[];
   readonly #seen: Map<number, string>[];
+  #deletions: { sent: Sent<'DeleteRecords'>; client: WorldConnection; partition: number }[] = [];
+  /** By partition: where it begins for sure, since a client was told so, and what has been asked for at the most. */
+  readonly #deletedStarts: number[] = Array.from({ length: partitions }, () => 0);
+  readonly #askedStarts: number[] = Array.from({ length: partitions }, () => 0);
   readonly counts: Record<string, number> = {};
 
   constructor(world: ShardWorld, random: SeededRandom) {
@@ -79,6 +83,8 @@ class History {
   async run(): Promise<void> {
     for (let step = 0; step < steps; step += 1) {
       await this.#step();
+      // What main answers comes as a message.
+      if (this.#deletions.length > 0) await new Promise((resolve) => setImmediate(resolve));
       this.#collect();
       this.#checkMarks();
     }
@@ -102,7 +108,8 @@ class History {
     else if (draw < 93) this.#toggleFullDisk();
     else if (draw < 95) await this.#otherTopic();
     else if (draw < 97) await this.#die('kill');
-    else if (draw < 99) await this.#die('power cut');
+    else if (draw < 98) await this.#die('power cut');
+    else if (draw < 99) this.#deleteRecords();
     else if (this.#random.chance(0.3)) world.disk.failingFlushes = 1;
   }
 
@@ -150,6 +157,7 @@ class History {
       if (!one.sent.isAnswered) this.#pending.push(one);
       else this.#acknowledge(one);
     }
+    this.#noteDeletions();
     const open = this.#fetches;
     this.#fetches = open.filter(({ sent }) => !sent.isAnswered);
     for (const { sent } of open) {
@@ -157,7 +165,13 @@ class History {
       this.#count('fetches');
       for (const { partitionIndex, errorCode, records } of fetched(sent.response()))
         if (errorCode === ErrorCode.NONE) this.#see(partitionIndex, valuesIn(records));
-        else assert.equal(errorCode, ErrorCode.KAFKA_STORAGE_ERROR);
+        else
+          assert(
+            errorCode === ErrorCode.KAFKA_STORAGE_ERROR ||
+              (errorCode === ErrorCode.OFFSET_OUT_OF_RANGE &&
+                (this.#askedStarts[partitionIndex] as number) > 0),
+            `fetch error ${errorCode}`,
+          );
     }
   }
 
@@ -202,6 +216,38 @@ class History {
         `${highWatermark} shown, ${log.flushedOffset} flushed`,
       );
       assert(log.flushedOffset <= log.writtenOffset && log.writtenOffset <= log.logEndOffset);
+      const { logStartOffset } = log;
+      assert(logStartOffset >= (this.#deletedStarts[partition] as number), 'deleted is back');
+      assert(logStartOffset <= (this.#askedStarts[partition] as number), 'nobody deleted that');
+    }
+  }
+
+  /** Somebody deletes what consumers may have read, or not. */
+  #deleteRecords(): void {
+    const partition = this.#random.below(partitions);
+    const { highWatermark, log } = this.world.leader('t', partition);
+    const offset = BigInt(this.#random.below(highWatermark + 1));
+    const client = new WorldConnection(this.world);
+    const sent = client.send('DeleteRecords', 2, {
+      topics: [{ name: 't', partitions: [{ partitionIndex: partition, offset }] }],
+      timeoutMs: 60_000,
+    });
+    this.#deletions.push({ sent, client, partition });
+    const asked = Math.max(this.#askedStarts[partition] as number, Number(offset));
+    this.#askedStarts[partition] = Math.max(asked, log.logStartOffset);
+  }
+
+  #noteDeletions(): void {
+    const open = this.#deletions;
+    this.#deletions = open.filter(({ sent }) => !sent.isAnswered);
+    for (const { sent, partition } of open) {
+      if (!sent.isAnswered) continue;
+      const answer = sent.response().topics[0]?.partitions[0];
+      assert(answer !== undefined);
+      if (answer.errorCode !== ErrorCode.NONE) continue;
+      const start = Number(answer.lowWatermark);
+      this.#deletedStarts[partition] = Math.max(this.#deletedStarts[partition] as number, start);
+      this.#count('deletions');
     }
   }
 
@@ -251,7 +297,8 @@ class History {
 
   async #die(how: 'kill' | 'power cut'): Promise<void> {
     const { world } = this;
-    for (const { client } of [...this.#pending, ...this.#fetches]) client.die();
+    for (const { client } of [...this.#pending, ...this.#fetches, ...this.#deletions]) client.die();
+    this.#deletions = [];
     for (const { producer, sequence } of this.#pending) producer.retry.push(sequence);
     for (const producer of this.#producers) producer.retry.sort((a, b) => a - b);
     this.#pending = [];
@@ -273,6 +320,7 @@ class History {
     world.disk.writeError = null;
     world.disk.failingFlushes = 0;
     for (let round = 0; round < 3; round += 1) {
+      await new Promise((resolve) => setImmediate(resolve));
       world.settle();
       world.advance(1_000);
       this.#collect();
@@ -305,7 +353,8 @@ class History {
       ['seen', this.#seen[partition]],
     ] as const)
       for (const [offset, value] of promised ?? [])
-        assert.equal(stored.get(offset), value, `offset ${offset} of ${partition} was ${what}`);
+        if (offset >= log.logStartOffset)
+          assert.equal(stored.get(offset), value, `offset ${offset} of ${partition} was ${what}`);
   }
 }
 
@@ -342,6 +391,7 @@ test('histories under faults keep what was promised', async () => {
     'power cut',
     'full disks',
     'deleted topics',
+    'deletions',
   ])
     assert((totals[what] ?? 0) > seeds / 2, `too little of ${what}: ${JSON.stringify(totals)}`);
 });

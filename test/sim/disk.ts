@@ -54,6 +54,8 @@ export class SimDisk implements Disk {
   /** All is in it until a test drops something. */
   readonly pageCache: SimPageCache = new SimPageCache((fd) => this.#file(fd), 1 << 20);
   mayWait: boolean = true;
+  /** Wall clock, for the times of files. */
+  nowMs: () => number = () => 0;
   locks: Set<string> = new Set<string>();
   /** How often each call was made. */
   readonly calls: Map<string, number> = new Map<string, number>();
@@ -158,6 +160,7 @@ export class SimDisk implements Disk {
     const taken = grows > room ? Math.max(0, length - (grows - room)) : length;
     // Not `slice`: a Buffer's is a view.
     const bytes = new Uint8Array(buf.subarray(offset, offset + taken));
+    file.modifiedMs = this.nowMs();
     if (taken > 0) file.change({ type: 'write', position, bytes });
     if (taken < length) throw new DiskError('ENOSPC', 'disk full');
   }
@@ -256,8 +259,8 @@ export class SimDisk implements Disk {
     this.#count('status');
     const node = this.#find(path);
     if (node === null) return null;
-    if (node instanceof SimDirectory) return { size: 0, isDirectory: true };
-    return { size: node.cache.size, isDirectory: false };
+    if (node instanceof SimDirectory) return { size: 0, isDirectory: true, modifiedMs: 0 };
+    return { size: node.cache.size, isDirectory: false, modifiedMs: node.modifiedMs };
   }
 
   readFile(path: string): Uint8Array | null {

@@ -8,6 +8,7 @@ import { type BatchInfo, newBatchInfo } from '../../engine/batch/rules.ts';
 import { validateProduceBatch } from '../../engine/batch/validate.ts';
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import { type AppendResult, newAppendResult } from '../../engine/log/append_result.ts';
+import type { PartitionCheckpoint } from '../../engine/log/checkpoint_table.ts';
 import { FlushGroup } from '../../engine/log/flush_group.ts';
 import { defaultLogConfig, type LogConfig } from '../../engine/log/log_config.ts';
 import { LogDirectory } from '../../engine/log/log_directory.ts';
@@ -64,6 +65,7 @@ export class LogWorld {
   constructor(config: Partial<LogConfig> = {}, disk: Partial<SimDiskOptions> = {}) {
     const seed = disk.seed ?? 1;
     this.disk = new SimDisk({ ...disk, seed });
+    this.disk.nowMs = () => this.wallMs;
     this.random = new SeededRandom(seed ^ 0x5eed);
     this.config = { ...defaultLogConfig, ...config };
   }
@@ -203,12 +205,20 @@ export class LogWorld {
   }
 
   #writeMarks(done: () => void): void {
-    const { log } = this;
-    const { recoveryPoint, logStartOffset } = log;
-    this.directory.writeCheckpoints(
-      [{ topic: 'orders', partition: 0, recoveryPoint, logStartOffset, highWatermark: 0 }],
-      done,
-    );
+    this.directory.writeCheckpoints([this.marks()], done);
+  }
+
+  /** What a checkpoint says of the log now. */
+  marks(): PartitionCheckpoint {
+    const { recoveryPoint, logStartOffset } = this.log;
+    return {
+      topic: 'orders',
+      topicId,
+      partition: 0,
+      recoveryPoint,
+      logStartOffset,
+      highWatermark: 0,
+    };
   }
 
   /** An orderly stop. */

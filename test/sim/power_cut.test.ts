@@ -19,7 +19,7 @@ import type { Disk } from '../../engine/ports.ts';
 import { seedsAtLeast } from '../harness/budget.ts';
 import { journalPosition, newJournalCounter } from './journal.ts';
 import { JournalPlayer } from './journal_player.ts';
-import { makeBatch, splitBatches } from './log_world.ts';
+import { makeBatch, splitBatches, topicId } from './log_world.ts';
 import { RecordingDisk } from './recording_disk.ts';
 import { SeededRandom } from './seeded_random.ts';
 
@@ -68,7 +68,7 @@ class Broker {
         dir: `${path}/orders-${partition}`,
         topic: 'orders',
         partition,
-        topicId: 'AAAAAAAAAAAAAAAAAAAAAQ',
+        topicId,
         config: { ...defaultLogConfig, segmentBytes: 6000, indexIntervalBytes: 300 },
         recoveryPoint,
         logStartOffset,
@@ -94,6 +94,7 @@ class Broker {
   #marks(): Array<Parameters<LogDirectory['writeCheckpoints']>[0][number]> {
     return this.logs.map(({ topic, partition, recoveryPoint, logStartOffset }) => ({
       topic,
+      topicId,
       partition,
       recoveryPoint,
       logStartOffset,

@@ -51,6 +51,8 @@ const sectorBytes = 512;
 export class SimFile {
   cache: GrowingBytes = new GrowingBytes();
   durable: GrowingBytes = new GrowingBytes();
+  /** Wall clock, of the last write. */
+  modifiedMs = 0;
   /** Changes that are in the cache and not known to be on the device, in order. */
   pending: FileChange[] = [];
 

@@ -38,6 +38,15 @@ test('--help explains options, examples and exit codes', () => {
   assert.match(out, /\nExit codes:\n {2}0 {2}stopped cleanly\n/);
 });
 
+test('a reader that has seen enough is no error', () => {
+  const entry = join(root, 'tools', 'millrace.ts');
+  const script = `"$0" "$1" start --help | true; exit "\${PIPESTATUS[0]}"`;
+  const { status, stderr } = spawnSync('bash', ['-c', script, process.execPath, entry], {
+    encoding: 'utf8',
+  });
+  assert.deepEqual([status, stderr], [0, '']);
+});
+
 /** Command lines that are refused, and the whole text that says so. */
 const refusals: [string[], string][] = [
   [['strat'], "error: unknown command 'strat'\n(Did you mean start?)\n"],

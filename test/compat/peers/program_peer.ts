@@ -153,11 +153,6 @@ async function startFranz(): Promise<Program> {
   return new Program(program, []);
 }
 
-async function startPython(): Promise<Program> {
-  const { python, program } = await installPython();
-  return new Program(python, [program]);
-}
-
 async function startGo(name: Parameters<typeof installGo>[0]): Promise<Program> {
   const { program } = await installGo(name);
   return new Program(program, []);
@@ -203,6 +198,12 @@ export async function javaPeer(bootstrap: string): Promise<Peer> {
 /** franz-go. */
 export async function franzPeer(bootstrap: string): Promise<Peer> {
   return new ProgramPeer('franz-go', await startFranz(), bootstrap);
+}
+
+/** Starts the program of confluent-kafka for Python. */
+export async function startPython(): Promise<Program> {
+  const { python, program } = await installPython();
+  return new Program(python, [program]);
 }
 
 /** confluent-kafka for Python, a current librdkafka. */

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import os from 'node:os';
 import { suite } from 'uvu';
-import { LogDirectory, type PartitionCheckpoint } from '../../../engine/log/log_directory.ts';
+import type { PartitionCheckpoint } from '../../../engine/log/checkpoint_table.ts';
+import { LogDirectory } from '../../../engine/log/log_directory.ts';
 import { LogDirectoryError } from '../../../engine/log/log_directory_options.ts';
 import { NodeDisk, nodeRandom } from '../../../engine/node_ports.ts';
 import { SimDisk } from '../../sim/disk.ts';
@@ -34,6 +35,7 @@ const text = (disk: SimDisk, name: string): string =>
 const checkpoint = (topic: string, partition: number, offset: number): PartitionCheckpoint => ({
   topic,
   partition,
+  topicId: '',
   recoveryPoint: offset,
   highWatermark: offset + 1,
   logStartOffset: offset - 5,
@@ -220,8 +222,7 @@ test('what deleted partitions left is listed and removed, and nothing else is', 
   const directory = open(disk);
   assert.deepEqual(directory.deleted, [deleted]);
   assert.deepEqual([...directory.partitions.keys()], ['orders-1']);
-  assert.equal(directory.topicIdIn('orders-1'), 'AAAAAAAAAAAAAAAAAAAAAQ');
-  assert.equal(directory.topicIdIn('lost+found'), null);
+  assert.equal(directory.partitions.get('orders-1')?.topicId, 'AAAAAAAAAAAAAAAAAAAAAQ');
   directory.removeDeleted('orders-1', () => {});
   directory.removeDeleted(deleted, (error) => assert.equal(error, null));
   const names = disk.list('/data/logs') ?? [];

@@ -5,6 +5,7 @@ import {
   ConfigSource,
   type DescribedConfig,
   describeBroker,
+  describeClusterDefaults,
   describeGroup,
   describeTopic,
 } from '../../../net/config/describe.ts';
@@ -32,6 +33,8 @@ test('every key but the internal ones is told', () => {
   assert.deepEqual(names(describeTopic(new Map(), broker())), publicNames(topicKeys()));
   assert.deepEqual(names(describeGroup(broker())), publicNames(groupKeys()));
   const expected = publicNames(brokerKeys()).add('inter.broker.protocol.version');
+  // Kafka does not tell of what cannot stand in a file until somebody sets it.
+  for (const { name, dynamicOnly } of brokerKeys().values()) if (dynamicOnly) expected.delete(name);
   assert.deepEqual(names(describeBroker(broker())), expected);
 });
 
@@ -41,19 +44,15 @@ test('a default of a topic comes from the broker key behind it', () => {
   assert.equal(config.source, ConfigSource.default);
   assert.equal(config.readOnly, false);
   assert.equal(config.type, 5);
-  assert.deepEqual(config.synonyms, [
-    { name: 'log.retention.hours', value: '336', source: ConfigSource.default },
-  ]);
+  // As Kafka, which begins with log.retention.ms.
+  assert.deepEqual(config.synonyms, []);
 });
 
 test('a setting of the broker shows through, in the unit of the topic key', () => {
   const config = one(describeTopic(new Map(), broker('log.retention.hours=2')), 'retention.ms');
   assert.equal(config.value, '7200000');
-  assert.equal(config.source, ConfigSource.staticBroker);
-  assert.deepEqual(config.synonyms, [
-    { name: 'log.retention.hours', value: '2', source: ConfigSource.staticBroker },
-    { name: 'log.retention.hours', value: '336', source: ConfigSource.default },
-  ]);
+  // As Kafka, which knows of log.retention.ms alone here.
+  assert.deepEqual([config.source, config.synonyms], [ConfigSource.default, []]);
 });
 
 test('an override of the topic comes first', () => {
@@ -111,6 +110,40 @@ test('a group has the defaults that the broker has for groups', () => {
   ]);
 });
 
+test('what is set at run time comes before the file, for this broker before that for all', () => {
+  const start = broker('log.retention.hours=2', 'message.max.bytes=5000');
+  const config: BrokerConfig = {
+    ...start,
+    overrides: {
+      cluster: { 'log.retention.ms': '7', 'message.max.bytes': '6000' },
+      broker: { 'log.retention.ms': '8' },
+    },
+  };
+  const { dynamicBroker, dynamicDefaultBroker, staticBroker } = ConfigSource;
+  const retention = one(describeBroker(config), 'log.retention.ms');
+  assert.deepEqual([retention.value, retention.source], ['8', dynamicBroker]);
+  assert.deepEqual(retention.synonyms, [
+    { name: 'log.retention.ms', value: '8', source: dynamicBroker },
+    { name: 'log.retention.ms', value: '7', source: dynamicDefaultBroker },
+    { name: 'log.retention.hours', value: '2', source: staticBroker },
+    { name: 'log.retention.hours', value: '336', source: ConfigSource.default },
+  ]);
+  const size = one(describeTopic(new Map(), config), 'max.message.bytes');
+  assert.deepEqual([size.value, size.source], ['6000', dynamicDefaultBroker]);
+  assert.deepEqual(size.synonyms, [
+    { name: 'message.max.bytes', value: '6000', source: dynamicDefaultBroker },
+    { name: 'message.max.bytes', value: '5000', source: staticBroker },
+    { name: 'message.max.bytes', value: '1048588', source: ConfigSource.default },
+  ]);
+  assert.deepEqual(
+    describeClusterDefaults(config).map(({ name, value, source }) => [name, value, source]),
+    [
+      ['log.retention.ms', '7', dynamicDefaultBroker],
+      ['message.max.bytes', '6000', dynamicDefaultBroker],
+    ],
+  );
+});
+
 test('only the keys asked for are told', () => {
   const wanted = new Set(['retention.ms', 'node.id', 'no.such.key']);
   const names = (all: readonly DescribedConfig[]): string[] => all.map(({ name }) => name);
@@ -125,7 +158,7 @@ test('keys without effect say so', () => {
     one(all, 'num.io.threads').documentation,
     'Known from Kafka, without effect in this version of Millrace.',
   );
-  assert.match(one(all, 'log.retention.ms').documentation, / Without effect in this version/);
+  assert.match(one(all, 'background.threads').documentation, / Without effect in this version/);
   assert.match(one(all, 'num.partitions').documentation, /^Partitions of a topic/);
 });
 

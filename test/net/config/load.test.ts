@@ -162,11 +162,11 @@ test('an unknown key is a warning that names the nearest known one', () => {
 test('keys without effect are named in one warning, and their values do not matter', () => {
   const { config, warnings } = load(
     'num.io.threads=many',
-    'log.retention.bytes=5',
+    'background.threads=5',
     'group.coordinator.threads=3',
   );
   assert.deepEqual(warnings, [
-    'No effect in this version of Millrace: num.io.threads, log.retention.bytes, group.coordinator.threads.',
+    'No effect in this version of Millrace: num.io.threads, background.threads, group.coordinator.threads.',
   ]);
   assert.equal(config?.explicit['num.io.threads'], 'many');
 });

@@ -163,7 +163,7 @@ test('compaction lags must not contradict each other', () => {
   ]);
   assert.equal(
     error,
-    'conflict between topic config setting min.compaction.lag.ms (10) and max.compaction.lag.ms (5)',
+    'conflict topic config setting min.compaction.lag.ms (10) > max.compaction.lag.ms (5)',
   );
   assert.equal(values.size, 0);
 });

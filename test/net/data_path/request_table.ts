@@ -48,6 +48,22 @@ function members(version: number, staticSince: number) {
   return [...dynamic, { groupId: 'group', memberId: 'm', generationId: 1, groupInstanceId: 'i' }];
 }
 
+const alteredResources = [
+  [2, 'empty'],
+  [2, 'nobody'],
+  [2, 'a/b'],
+  [4, ''],
+  [4, '1'],
+  [4, 'x'],
+  [8, '1'],
+  [16, 'm'],
+  [32, 'g'],
+  [99, ''],
+].map(([resourceType, resourceName]) => ({
+  resourceType: resourceType as number,
+  resourceName: resourceName as string,
+}));
+
 /** Rich requests and wrong ones. */
 export const requestsOf: { [N in ApiName]?: RequestsOf<N> } = {
   Produce: (world, version) => {
@@ -135,6 +151,16 @@ export const requestsOf: { [N in ApiName]?: RequestsOf<N> } = {
       { topics: version >= 1 ? null : [], ...rest },
     ];
   },
+  DeleteRecords: () => {
+    const partitions = [0, 1, 99, -1].flatMap((partitionIndex) =>
+      [0n, -1n, -2n, 1n << 62n].map((offset) => ({ partitionIndex, offset })),
+    );
+    const names = ['t', 'compacted', 'nobody', '', '__consumer_offsets'];
+    return [
+      { topics: names.map((name) => ({ name, partitions })), timeoutMs: 100 },
+      { topics: [], timeoutMs: -1 },
+    ];
+  },
   DeleteTopics: (_world, version) => {
     if (version >= 6)
       return [
@@ -175,6 +201,70 @@ export const requestsOf: { [N in ApiName]?: RequestsOf<N> } = {
         ...(version >= 3 ? { includeDocumentation: true } : {}),
       },
     ];
+  },
+  AlterConfigs: () => {
+    const resources = alteredResources.map(({ resourceType, resourceName }) => ({
+      resourceType,
+      resourceName,
+      configs: [
+        { name: 'retention.ms', value: '5' },
+        { name: 'no.such.key', value: null },
+      ],
+    }));
+    return [
+      { resources, validateOnly: true },
+      { resources, validateOnly: false },
+    ];
+  },
+  IncrementalAlterConfigs: () => {
+    const resources = alteredResources.map(({ resourceType, resourceName }) => ({
+      resourceType,
+      resourceName,
+      configs: [0, 1, 2, 3, 9].map((configOperation) => ({
+        name: `${resourceType === 4 ? 'log.' : ''}retention.ms`,
+        configOperation,
+        value: String(configOperation),
+      })),
+    }));
+    const single = alteredResources.map(({ resourceType, resourceName }) => ({
+      resourceType,
+      resourceName,
+      configs: [{ name: 'cleanup.policy', configOperation: 2, value: 'compact' }],
+    }));
+    return [
+      { resources, validateOnly: false },
+      { resources: single, validateOnly: false },
+    ];
+  },
+  CreatePartitions: (world, version) => {
+    const wanted = (name: string, count: number, assignments: number[][] | null) => ({
+      name,
+      count,
+      assignments: assignments?.map((brokerIds) => ({ brokerIds })) ?? null,
+    });
+    const size = world.image.topic('full')?.partitions.length ?? 0;
+    const all = [
+      wanted('full', size + 1, [[1]]),
+      wanted('empty', 3, [[7]]),
+      wanted('failed', version, null),
+      wanted('nobody', 5, null),
+      wanted('nobody', 6, null),
+    ];
+    return [
+      { topics: all, timeoutMs: 1_000, validateOnly: true },
+      { topics: all, timeoutMs: 1_000, validateOnly: false },
+    ];
+  },
+  DescribeLogDirs: () => {
+    return [{ topics: null }, { topics: [{ topic: 'full', partitions: [0, 9] }] }];
+  },
+  DescribeProducers: (world) => {
+    const named = names(world, false).map(({ name }) => ({ name, partitionIndexes: [0, 9, -1] }));
+    return [{ topics: named }];
+  },
+  ListConfigResources: (_world, version) => {
+    if (version === 0) return [{}];
+    return [{ resourceTypes: [] }, { resourceTypes: [2, 4] }, { resourceTypes: [77] }];
   },
   DescribeCluster: (_world, version) => {
     const includeClusterAuthorizedOperations = true;

@@ -4,24 +4,30 @@
  */
 import assert from 'node:assert/strict';
 import { GroupCoordinator } from '../../../engine/groups/group_coordinator.ts';
-import { LogDirectory } from '../../../engine/log/log_directory.ts';
 import type { Clock } from '../../../engine/ports.ts';
 import { ReadAhead } from '../../../engine/read_ahead.ts';
 import { ThreadCalls } from '../../../engine/thread/calls.ts';
 import { regionView, SlabAllocator } from '../../../engine/thread/slab.ts';
+import { serveAdministration } from '../../../net/administration_calls.ts';
 import type { BrokerConfig } from '../../../net/config/broker_config.ts';
+import { checkDynamicConfigs, listDefault } from '../../../net/config/dynamic_config.ts';
+import { LiveConfig } from '../../../net/config/live_config.ts';
 import { loadBrokerConfig } from '../../../net/config/load.ts';
 import { checkTopicConfigs } from '../../../net/config/topic_config.ts';
-import { topicSettings } from '../../../net/config/topic_settings.ts';
 import { Placements } from '../../../net/fabric/placements.ts';
 import { RemotePartitions } from '../../../net/fabric/remote_partitions.ts';
 import { GroupCoordinators } from '../../../net/groups/group_coordinators.ts';
 import { GroupRouter } from '../../../net/groups/group_router.ts';
+import { LogDirectories } from '../../../net/log_directories.ts';
 import { LevelLogger, type Logger } from '../../../net/logger.ts';
 import { ProducerIds } from '../../../net/producer_ids.ts';
 import { QuorumClient } from '../../../net/quorum_client.ts';
 import type { QuorumHost } from '../../../net/quorum_host.ts';
 import type { QuorumPort } from '../../../net/quorum_messages.ts';
+import { serveDeleteRecords } from '../../../net/retention/delete_records.ts';
+import { LogRetention } from '../../../net/retention/log_retention.ts';
+import { LogStarts } from '../../../net/retention/log_starts.ts';
+import { type GroupBehind, LossWarnings } from '../../../net/retention/loss_warnings.ts';
 import { Routes } from '../../../net/routes.ts';
 import { makeRegistry } from '../../../net/served_apis.ts';
 import { FetchSessions } from '../../../net/server/fetch_sessions.ts';
@@ -29,6 +35,7 @@ import { MemoryBudget } from '../../../net/server/memory_budget.ts';
 import { Purgatory, type PurgatoryClock } from '../../../net/server/purgatory.ts';
 import type { Registry } from '../../../net/server/registry.ts';
 import type { RequestMemory } from '../../../net/server/request_frame.ts';
+import { followSettings } from '../../../net/setting_changes.ts';
 import type { ShardCalls } from '../../../net/shard_calls.ts';
 import type { DeletedPartition, LogDirCheckpoint } from '../../../net/shard_messages.ts';
 import { ShardPartitions } from '../../../net/shard_partitions.ts';
@@ -110,12 +117,15 @@ export class ShardWorld {
   readonly readAhead: ReadAhead;
   memory!: RequestMemory;
   image!: MetadataImage;
+  live!: LiveConfig;
   partitions!: ShardPartitions;
   groups!: GroupCoordinators;
   services!: ShardServices;
+  retention!: LogRetention;
+  /** What the groups of the broker answer. */
+  groupsBehind: readonly GroupBehind[] = [];
   registry!: Registry;
-  readonly #logDirs: readonly string[];
-  #directories: LogDirectory[] = [];
+  #directories!: LogDirectories;
   #deferred: (() => void)[] = [];
   #woken: PartitionLeader[] = [];
   #boot = 1;
@@ -124,9 +134,13 @@ export class ShardWorld {
   static async start(options: WorldOptions = {}): Promise<ShardWorld> {
     const logDirs = options.logDirs ?? ['/data/a'];
     const config = configOf([...(options.settings ?? []), `log.dirs=${logDirs.join(',')}`]);
-    const host = newHost(new SimulatedStore(splitMix(1)), { checkTopicConfigs });
+    const host = newHost(new SimulatedStore(splitMix(1)), {
+      checkTopicConfigs,
+      checkBrokerConfigs: checkDynamicConfigs,
+      listDefault,
+    });
     await host.start();
-    const world = new ShardWorld(config, host, logDirs, options.seed ?? 1);
+    const world = new ShardWorld(config, host, options.seed ?? 1);
     await host.request(registration(1));
     for (const [name, partitions, configs] of options.topics ?? [])
       await world.createTopic(name, partitions, configs);
@@ -134,18 +148,13 @@ export class ShardWorld {
     return world;
   }
 
-  private constructor(
-    config: BrokerConfig,
-    host: QuorumHost,
-    logDirs: readonly string[],
-    seed: number,
-  ) {
+  private constructor(config: BrokerConfig, host: QuorumHost, seed: number) {
     this.config = config;
     this.host = host;
-    this.#logDirs = logDirs;
     this.disk = new SimDisk({ seed });
     const { pageCache } = this.disk;
     this.readAhead = new ReadAhead({ pageCache, piecesMax: 4, devicePiecesMax: 2 });
+    this.disk.nowMs = () => this.clock.wallMs();
     this.logger = new LevelLogger(
       { format: 'text', level: 'info' },
       (level, message, fields) => this.lines.push(`${level} ${message} ${JSON.stringify(fields)}`),
@@ -158,16 +167,8 @@ export class ShardWorld {
     this.memory = poisonedMemory();
     const { clock, disk, config, logger } = this;
     const random = new SeededRandom(5);
-    this.#directories = this.#logDirs.map((path) =>
-      LogDirectory.open({
-        disk,
-        random,
-        bootId: `boot-${this.#boot}`,
-        path,
-        nodeId: 1,
-        clusterId,
-      }),
-    );
+    const bootId = `boot-${this.#boot}`;
+    this.#directories = LogDirectories.open({ config, disk, random, bootId, logger });
     const [hostPort, port] = portPair();
     // The one before died with its process.
     if (this.#hostPort !== null) this.host.detach(this.#hostPort);
@@ -175,21 +176,17 @@ export class ShardWorld {
     const image = new MetadataImage(clusterId);
     this.image = image;
     const placements = new Placements(0, 1);
+    const live = new LiveConfig(config);
+    this.live = live;
     this.partitions = new ShardPartitions({
-      config,
+      live,
       image,
       placements,
       disk,
       clock,
       random,
       logger,
-      logDirs: this.#directories.map((directory) => ({
-        path: directory.path,
-        cleanShutdown: directory.cleanShutdown,
-        afterPowerLoss: directory.afterPowerLoss,
-        dropCache: directory.flushFailed,
-        partitions: new Map(directory.partitions),
-      })),
+      logDirs: this.#directories.data(),
       defer: (run) => this.#deferred.push(run),
       onHighWatermark: (leader) => {
         this.#woken.push(leader);
@@ -198,7 +195,7 @@ export class ShardWorld {
       onDeleted: (deleted) => this.deleted.push(deleted),
       onDirFailed: (path) => {
         this.failedDirs.push(path);
-        this.#directories.find((one) => one.path === path)?.noteFlushFailure();
+        this.#directories.noteFlushFailure(path);
       },
       onAllFailed: (reason) => this.allFailed.push(reason),
     });
@@ -207,7 +204,9 @@ export class ShardWorld {
       nodeId: 1,
       image,
       onChanges: (changes) => {
-        this.partitions.apply(changes);
+        const { partitions, services } = this;
+        followSettings(changes, { image, live, partitions, topicRules: services.topicRules });
+        partitions.apply(changes);
         this.groups.apply(changes);
       },
       onFailed: (error) => assert.fail(error as Error),
@@ -218,21 +217,10 @@ export class ShardWorld {
   }
 
   #makeServices(quorum: QuorumClient, placements: Placements): ShardServices {
-    const { config, clock, logger, image } = this;
-    const random = new SeededRandom(6);
-    const calls: ShardCalls = new ThreadCalls(0, []);
-    this.groups = new GroupCoordinators({
-      config: config.groups,
-      image,
-      partitions: this.partitions.table,
-      clock,
-      timers: new Purgatory(clock),
-      logger,
-      newUuid: () => Buffer.from(random.bytes(16)).toString('hex'),
-      makeMachine: (environment) => new GroupCoordinator(environment),
-      defer: (run) => this.#deferred.push(run),
-    });
-    this.groups.serve(calls);
+    const { clock, config, image, live, logger } = this;
+    const calls = this.#openRetention();
+    serveAdministration(calls, this.partitions);
+    this.groups = this.#openGroups(calls);
     const routes = new Routes(this.partitions.table, placements, image);
     let sessionId = 0;
     return {
@@ -240,14 +228,18 @@ export class ShardWorld {
       clusterId,
       image,
       quorum,
-      settings: topicSettings(config),
+      get settings() {
+        return live.topicSettings;
+      },
       logger,
-      config,
+      get config() {
+        return live.current;
+      },
       clock,
       routes,
       remote: new RemotePartitions([]),
       calls,
-      topicRules: new TopicRules(image, config),
+      topicRules: new TopicRules(image, live),
       readAhead: this.readAhead,
       fetchSessions: new FetchSessions(config.maxIncrementalFetchSessionCacheSlots, () => {
         sessionId += 1;
@@ -258,6 +250,53 @@ export class ShardWorld {
       producerIds: new ProducerIds(quorum),
       groups: new GroupRouter(image, routes, calls, this.groups),
     };
+  }
+
+  /** Coordinators of the groups in this world. */
+  #openGroups(calls: ShardCalls): GroupCoordinators {
+    const { config, clock, logger, image } = this;
+    const random = new SeededRandom(6);
+    const groups = new GroupCoordinators({
+      config: config.groups,
+      image,
+      partitions: this.partitions.table,
+      clock,
+      timers: new Purgatory(clock),
+      logger,
+      newUuid: () => Buffer.from(random.bytes(16)).toString('hex'),
+      makeMachine: (environment) => new GroupCoordinator(environment),
+      defer: (run) => this.#deferred.push(run),
+    });
+    groups.serve(calls);
+    return groups;
+  }
+
+  /** What deletes records, and the calls that it serves. */
+  #openRetention(): ShardCalls {
+    const { clock, disk, config, logger } = this;
+    const { table } = this.partitions;
+    const directories = this.#directories;
+    const calls: ShardCalls = new ThreadCalls(0, []);
+    const starts = new LogStarts(({ number, path, starts: asked }) =>
+      directories.storeLogStarts(path, asked, (error) => starts.stored(number, error !== null)),
+    );
+    serveDeleteRecords(calls, table, starts);
+    calls.serve('groups.behind', () => this.groupsBehind);
+    this.retention = new LogRetention({
+      clock,
+      disk,
+      logger,
+      intervalMs: config.logRetentionCheckIntervalMs,
+      leaders: () => table.values(),
+      starts,
+      warnings: new LossWarnings({
+        groupsBehind: async (asked) => (await calls.callAll('groups.behind', asked)).flat(),
+        logger,
+        aheadMs: config.logRetentionWarnAheadMs,
+      }),
+      defer: (run) => this.#deferred.push(run),
+    });
+    return calls;
   }
 
   async createTopic(
@@ -336,10 +375,7 @@ export class ShardWorld {
 
   /** As main does with what a shard reports; its flushes are ended by whoever goes on. */
   checkpoint(): void {
-    this.partitions.checkpoint(({ path, partitions }) => {
-      const directory = this.#directories.find((one) => one.path === path);
-      directory?.writeCheckpoints(partitions, () => {});
-    });
+    this.partitions.checkpoint((dir) => this.#directories.report([dir]));
   }
 
   /** The process dies; what was written stays in the page cache. */
@@ -360,11 +396,9 @@ export class ShardWorld {
   /** An orderly stop, and a start. */
   async restart(): Promise<void> {
     const { dirs } = await this.close();
-    for (const { path, partitions } of dirs) {
-      const directory = this.#directories.find((one) => one.path === path);
-      directory?.writeCheckpoints(partitions, () => directory.markClean(1));
-      this.settle();
-    }
+    this.#directories.report(dirs);
+    this.settle();
+    this.#directories.markClean(1);
     this.kill();
     await this.open();
   }

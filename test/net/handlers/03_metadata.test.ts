@@ -47,6 +47,22 @@ for (let version = 0; version <= 13; version += 1)
     assert.equal(topic?.partitions[0]?.leaderEpoch, version >= 7 ? 0 : -1);
   });
 
+test('very many topics are answered as few are, each once, with turns for others in between', async () => {
+  const { shard } = await newCluster([['a', 1]]);
+  const names = Array.from({ length: 9_000 }, (_, index) => `unknown-${index % 8_000}`);
+  let turns = 0;
+  const timer = setInterval(() => {
+    turns += 1;
+  }, 0);
+  const request = { ...named(...names, 'a', 'a'), allowAutoTopicCreation: false };
+  const { topics } = await metadata(shard, 12, request);
+  clearInterval(timer);
+  assert.equal(topics.length, 8_001);
+  assert.equal(topics.at(-1)?.errorCode, ErrorCode.NONE);
+  assert.equal(topics[0]?.errorCode, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
+  assert(turns > 0, 'nobody else had a turn');
+});
+
 test('v0: an empty list means all topics; from v1 it means none, and null all', async () => {
   const { shard } = await newCluster([
     ['a', 1],

@@ -47,6 +47,15 @@ export function controllerOptions(overrides: Partial<ControllerOptions> = {}): C
         values: new Map(configs.map(({ name, value }) => [name, value ?? ''])),
       };
     },
+    checkBrokerConfigs: (_resourceName, configs) => {
+      const bad = configs.find(({ name }) => name.startsWith('bad.'));
+      if (bad !== undefined) return { error: `${bad.name} is bad`, values: new Map() };
+      return {
+        error: null,
+        values: new Map(configs.map(({ name, value }) => [name, value ?? ''])),
+      };
+    },
+    listDefault: (_type, name) => (name.startsWith('list.') ? 'a' : undefined),
     ...overrides,
   };
 }

@@ -6,7 +6,16 @@ import sys
 import time
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
 
 
 def to_bytes(text):
@@ -22,6 +31,66 @@ def create(command):
     topic = NewTopic(command["topic"], num_partitions=command["partitions"], replication_factor=1)
     for future in admin.create_topics([topic], operation_timeout=30).values():
         future.result()
+
+
+def administer(command):
+    """Changes a topic of two partitions in every way, and writes what the calls say of it."""
+    admin = AdminClient({"bootstrap.servers": command["bootstrap"]})
+    topic = command["topic"]
+    found = {}
+
+    def result(futures):
+        return next(iter(futures.values())).result()
+
+    def failure(futures):
+        try:
+            result(futures)
+        except KafkaException as error:
+            return [error.args[0].name(), error.args[0].str()]
+        return None
+
+    def changed(name, operation, value):
+        entry = ConfigEntry(name, value, incremental_operation=operation)
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+        return admin.incremental_alter_configs([resource])
+
+    def described(kind, resource, name):
+        entry = result(admin.describe_configs([ConfigResource(kind, resource)]))[name]
+        return [entry.value, entry.source, entry.is_read_only, entry.is_default]
+
+    result(admin.create_partitions([NewPartitions(topic, 4)]))
+    found["partitions"] = len(admin.list_topics(topic).topics[topic].partitions)
+    found["fewer"] = failure(admin.create_partitions([NewPartitions(topic, 3)]))
+    placed = NewPartitions(topic, 5, replica_assignment=[[1]])
+    result(admin.create_partitions([placed], validate_only=True))
+    found["validated"] = len(admin.list_topics(topic).topics[topic].partitions)
+
+    result(changed("retention.ms", AlterConfigOpType.SET, "5000"))
+    found["set"] = described(ResourceType.TOPIC, topic, "retention.ms")
+    result(changed("cleanup.policy", AlterConfigOpType.APPEND, "compact"))
+    found["appended"] = described(ResourceType.TOPIC, topic, "cleanup.policy")
+    result(changed("cleanup.policy", AlterConfigOpType.SUBTRACT, "delete"))
+    found["subtracted"] = described(ResourceType.TOPIC, topic, "cleanup.policy")
+    result(changed("retention.ms", AlterConfigOpType.DELETE, None))
+    found["deleted"] = described(ResourceType.TOPIC, topic, "retention.ms")
+    found["unknown"] = failure(changed("retntion.ms", AlterConfigOpType.SET, "1"))
+
+    replaced = ConfigResource(ResourceType.TOPIC, topic, set_config={"segment.ms": "6000"})
+    result(admin.alter_configs([replaced]))
+    found["replaced"] = described(ResourceType.TOPIC, topic, "segment.ms")
+    found["dropped"] = described(ResourceType.TOPIC, topic, "cleanup.policy")
+    found["broker"] = described(ResourceType.BROKER, "1", "message.max.bytes")
+    found["fixed"] = described(ResourceType.BROKER, "1", "num.partitions")
+
+    for name, spec in (
+        ("latest", OffsetSpec.latest()),
+        ("earliest", OffsetSpec.earliest()),
+        ("largest", OffsetSpec.max_timestamp()),
+        ("at", OffsetSpec.for_timestamp(1)),
+    ):
+        found[name] = result(admin.list_offsets({TopicPartition(topic, 0): spec})).offset
+    with open(command["output"], "w", encoding="utf-8") as output:
+        output.write(json.dumps(found) + "\n")
 
 
 def produce(command):
@@ -155,7 +224,13 @@ def member(command):
         events.close()
 
 
-COMMANDS = {"create": create, "produce": produce, "consume": consume, "member": member}
+COMMANDS = {
+    "create": create,
+    "administer": administer,
+    "produce": produce,
+    "consume": consume,
+    "member": member,
+}
 
 
 def main():

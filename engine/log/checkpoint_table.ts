@@ -1,0 +1,76 @@
+/**
+ * What the checkpoint files of one log directory say, by partition: put together from what threads report.
+ *
+ * Thread: main. A report can be older than what is known (the two come by different ways), so a log start never goes
+ * back, and what is said of another topic of the same name is not mixed in.
+ */
+import { partitionDirectoryName } from './partition_directory.ts';
+
+/** What the checkpoints say of a partition; 0 where they say nothing. */
+export interface PartitionMarks {
+  readonly recoveryPoint: number;
+  readonly logStartOffset: number;
+  readonly highWatermark: number;
+}
+
+export interface PartitionCheckpoint extends PartitionMarks {
+  readonly topic: string;
+  readonly partition: number;
+  /** Of the topic: a later one of the same name is another one. */
+  readonly topicId: string;
+}
+
+/** Where a partition's log is to begin. */
+export interface LogStart {
+  readonly topic: string;
+  readonly partition: number;
+  readonly topicId: string;
+  readonly logStartOffset: number;
+}
+
+export class CheckpointTable {
+  readonly #entries = new Map<string, PartitionCheckpoint>();
+
+  /** In no particular order. */
+  values(): PartitionCheckpoint[] {
+    return [...this.#entries.values()];
+  }
+
+  /** As they would be with these log starts. */
+  valuesWith(starts: readonly LogStart[]): PartitionCheckpoint[] {
+    if (starts.length === 0) return this.values();
+    const copy = new CheckpointTable();
+    for (const one of this.#entries.values()) copy.report(one);
+    copy.advance(starts);
+    return copy.values();
+  }
+
+  /** Takes over what the partition's thread reports. */
+  report(one: PartitionCheckpoint): void {
+    const name = partitionDirectoryName(one.topic, one.partition);
+    const known = this.#entries.get(name);
+    const isSame = known !== undefined && known.topicId === one.topicId;
+    const logStartOffset = isSame
+      ? Math.max(known.logStartOffset, one.logStartOffset)
+      : one.logStartOffset;
+    this.#entries.set(name, { ...one, logStartOffset });
+  }
+
+  /** Moves log starts up, which are on stable storage now. */
+  advance(starts: readonly LogStart[]): void {
+    for (const start of starts) {
+      const known = this.#entries.get(partitionDirectoryName(start.topic, start.partition));
+      const isSame = known?.topicId === start.topicId;
+      const recoveryPoint = isSame ? known.recoveryPoint : 0;
+      const highWatermark = isSame ? known.highWatermark : 0;
+      this.report({ ...start, recoveryPoint, highWatermark });
+    }
+  }
+
+  /** The partition is gone. False when nothing was known of it. */
+  remove(topic: string, partition: number, topicId: string): boolean {
+    const name = partitionDirectoryName(topic, partition);
+    if (this.#entries.get(name)?.topicId !== topicId) return false;
+    return this.#entries.delete(name);
+  }
+}

@@ -1,0 +1,245 @@
+/**
+ * Looks now and then for segments that the settings let go, and sees them off: warns of readers that are behind, has
+ * the new log start written down, takes the segments out of use, and removes their files later (file.delete.delay.ms).
+ *
+ * Thread: the shard's own. Concurrency: one round at a time, a few partitions of it at a time, so that no request waits
+ * for it and many partitions share one write of the checkpoint. Durability: see `LogStarts` and `SegmentDeletion`.
+ */
+import { ErrorCode } from '../../engine/error_code.gen.ts';
+import { asDiskError, FlushSet } from '../../engine/log/flush_set.ts';
+import type { PartitionLog } from '../../engine/log/partition_log.ts';
+import type { DeletableSegment, RetentionRules } from '../../engine/log/retention.ts';
+import type { Clock, Disk, DiskError } from '../../engine/ports.ts';
+import type { PartitionLeader } from '../../replication/partition/leader.ts';
+import type { Logger } from '../logger.ts';
+import type { LogStarts } from './log_starts.ts';
+import type { LossWarnings } from './loss_warnings.ts';
+import { RetentionClock } from './retention_clock.ts';
+
+export interface LogRetentionOptions {
+  readonly clock: Clock;
+  readonly disk: Disk;
+  readonly logger: Logger;
+  /** log.retention.check.interval.ms */
+  readonly intervalMs: number;
+  readonly leaders: () => Iterable<PartitionLeader>;
+  readonly starts: LogStarts;
+  readonly warnings: LossWarnings;
+  /** Runs the function after the events of the current turn. */
+  readonly defer: (run: () => void) => void;
+}
+
+/** As Kafka's: a start has other things to do first. */
+const firstCheckMs = 30_000;
+/** Partitions that are looked at in one turn. */
+const slice = 32;
+/**
+ * The segment that is written to goes for its age only when nothing has been appended to it for this long, or for
+ * retention.ms if that is less, on a clock that does not leap: a wall clock an hour off takes no fresh records.
+ */
+const activeIdleMs = 3_600_000;
+/** From here on the wall clock's lead is worth a warning. */
+const leapMs = 300_000;
+
+/** Since when a log's end has not moved, on the monotonic clock. */
+interface Quiet {
+  readonly endOffset: number;
+  readonly sinceMs: number;
+}
+
+interface Removal {
+  readonly log: PartitionLog;
+  readonly name: string;
+  readonly dueMs: number;
+}
+
+export class LogRetention {
+  readonly #options: LogRetentionOptions;
+  readonly #time: RetentionClock;
+  readonly #quiet = new WeakMap<PartitionLeader, Quiet>();
+  #removals: Removal[] = [];
+  #nextMs: number;
+  #isRunning: boolean = false;
+  #isStopped: boolean = false;
+
+  constructor(options: LogRetentionOptions) {
+    this.#options = options;
+    this.#time = new RetentionClock(options.clock);
+    this.#nextMs = options.clock.monotonicMs() + Math.min(firstCheckMs, options.intervalMs);
+  }
+
+  /** The logs are about to be closed: nothing more is begun. */
+  stop(): void {
+    this.#isStopped = true;
+  }
+
+  /** Once a second. */
+  tick(): void {
+    const { clock, intervalMs } = this.#options;
+    const nowMs = clock.monotonicMs();
+    this.#removeDue(nowMs);
+    // Kept going, so that a leap of the wall clock is measured from where it happened.
+    this.#time.nowMs();
+    if (this.#isRunning || nowMs < this.#nextMs) return;
+    this.#nextMs = nowMs + intervalMs;
+    void this.check();
+  }
+
+  /** One round over all partitions. Never rejects but for a fault of the program. */
+  async check(): Promise<void> {
+    this.#isRunning = true;
+    this.#warnOfLeap();
+    const leaders = [...this.#options.leaders()];
+    for (let from = 0; from < leaders.length; from += slice) {
+      const some = leaders.slice(from, from + slice);
+      await Promise.all(some.map((leader) => this.#examine(leader)));
+      await new Promise<void>((resolve) => this.#options.defer(resolve));
+    }
+    this.#isRunning = false;
+  }
+
+  #mayGoOn({ refusal, log }: PartitionLeader): boolean {
+    return !this.#isStopped && refusal === ErrorCode.NONE && log.failure === null;
+  }
+
+  async #examine(leader: PartitionLeader): Promise<void> {
+    const { log } = leader;
+    const isIdle = this.#isIdle(leader);
+    if (!this.#mayGoOn(leader) || log.isDamaged) return;
+    const rulesNow = (): RetentionRules => {
+      return { highWatermark: leader.highWatermark, nowMs: this.#time.nowMs(), isIdle };
+    };
+    try {
+      await this.#options.warnings.check(leader, rulesNow());
+      if (!this.#mayGoOn(leader)) return;
+      await this.#advance(leader, this.#findDeletable(leader, rulesNow()));
+      if (this.#mayGoOn(leader) && log.deletion.countBelowStart > 0) await this.#remove(leader);
+    } catch (error) {
+      this.#failed(leader, asDiskError(error));
+    }
+  }
+
+  /** What goes now; with the segment that is written to only once another one has taken its place. */
+  #findDeletable({ log }: PartitionLeader, rules: RetentionRules): DeletableSegment[] {
+    const found = log.deletion.find(rules);
+    if (found[found.length - 1]?.isActive !== true) return found;
+    try {
+      if (log.deletion.roll(this.#options.clock.wallMs())) return found;
+    } catch (error) {
+      // No room for a new segment: the others may make some.
+      if (!asDiskError(error).isPassing) throw error;
+    }
+    return found.slice(0, -1);
+  }
+
+  async #advance(leader: PartitionLeader, found: readonly DeletableSegment[]): Promise<void> {
+    const { log } = leader;
+    const last = found[found.length - 1];
+    if (last === undefined || last.endOffset <= log.logStartOffset) return;
+    const fromOffset = log.logStartOffset;
+    const error = await this.#options.starts.advance(leader, last.endOffset);
+    if (error === ErrorCode.KAFKA_STORAGE_ERROR && this.#mayGoOn(leader))
+      this.#deleteInPlace(leader, last.endOffset);
+    if (log.logStartOffset === fromOffset) return;
+    this.#options.logger.info(
+      {
+        partition: nameOf(leader),
+        logStartOffset: log.logStartOffset,
+        segments: found.length,
+        bytes: found.reduce((sum, { bytes }) => sum + bytes, 0),
+        because: [...new Set(found.map(({ reason }) => reasons[reason]))],
+      },
+      'retention deletes old records',
+    );
+  }
+
+  async #remove(leader: PartitionLeader): Promise<void> {
+    const { log, flushGroup } = leader;
+    const set = new FlushSet();
+    const snapshotOffset = log.deletion.prepare(set);
+    if (snapshotOffset < 0) return;
+    if (set.count > 0) {
+      const error = await new Promise<DiskError | null>((resolve) =>
+        flushGroup.flushFiles(set, resolve),
+      );
+      if (error !== null) throw error;
+      if (!this.#mayGoOn(leader)) return;
+    }
+    this.#removeLater(log, log.deletion.remove(snapshotOffset));
+  }
+
+  #removeLater(log: PartitionLog, names: readonly string[]): void {
+    const dueMs = this.#options.clock.monotonicMs() + log.config.fileDeleteDelayMs;
+    for (const name of names) this.#removals.push({ log, name, dueMs });
+  }
+
+  /** The disk is too full for a checkpoint, or it cannot be written for another reason: make room all the same. */
+  #deleteInPlace({ log }: PartitionLeader, offset: number): void {
+    for (const name of log.deletion.removeInPlace(offset)) this.#removeFile(log, name);
+  }
+
+  #removeDue(nowMs: number): void {
+    const due = this.#removals.filter(({ dueMs }) => dueMs <= nowMs);
+    if (due.length === 0) return;
+    this.#removals = this.#removals.filter(({ dueMs }) => dueMs > nowMs);
+    for (const { log, name } of due) this.#removeFile(log, name);
+  }
+
+  /** Off the thread: freeing a large file's blocks takes a while. */
+  #removeFile(log: PartitionLog, name: string): void {
+    const { disk, logger } = this.#options;
+    const path = `${log.dir}/${name}`;
+    disk.removeTree(path, (error) => {
+      if (error !== null) logger.warn({ path, error }, 'a deleted segment could not be removed');
+    });
+  }
+
+  /** Whether nothing has been appended for so long that a leap of the wall clock cannot be why its records look old. */
+  #isIdle(leader: PartitionLeader): boolean {
+    const nowMs = this.#options.clock.monotonicMs();
+    const endOffset = leader.log.logEndOffset;
+    const quiet = this.#quiet.get(leader);
+    if (quiet === undefined || quiet.endOffset !== endOffset) {
+      this.#quiet.set(leader, { endOffset, sinceMs: nowMs });
+      return false;
+    }
+    return nowMs - quiet.sinceMs >= Math.min(leader.log.config.retentionMs, activeIdleMs);
+  }
+
+  #warnOfLeap(): void {
+    this.#time.nowMs();
+    const ms = Math.round(this.#time.leapMs);
+    if (ms < leapMs) return;
+    this.#options.logger.logLimited(
+      'wall clock leapt',
+      3_600_000,
+      'warn',
+      { aheadMs: ms },
+      'the wall clock has leapt ahead: retention follows it slowly, so that a wrong clock deletes nothing at once',
+    );
+  }
+
+  #failed(leader: PartitionLeader, error: DiskError): void {
+    if (!error.isPassing) {
+      leader.flushGroup.takeOffline(error);
+      return;
+    }
+    this.#options.logger.logLimited(
+      'retention put off',
+      60_000,
+      'warn',
+      { partition: nameOf(leader), error },
+      'old segments could not be deleted; trying again with the next check',
+    );
+  }
+}
+
+const reasons = {
+  start: 'log start offset',
+  bytes: 'retention.bytes',
+  time: 'retention.ms',
+} as const;
+
+function nameOf({ topic, partition }: PartitionLeader): string {
+  return `${topic}-${partition}`;
+}

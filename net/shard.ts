@@ -4,27 +4,21 @@
  * Thread: a worker of its own (`shard_main.ts`). It owns its sockets' descriptors and its logs' files; requests'
  * memory comes from its slabs. Nothing here blocks but page-cache writes and metadata changes.
  */
-import { randomInt, randomUUID } from 'node:crypto';
-import type { MessagePort } from 'node:worker_threads';
-import { GroupCoordinator } from '../engine/groups/group_coordinator.ts';
-import { native } from '../engine/native.ts';
+import { randomInt } from 'node:crypto';
 import type { Clock, Disk, PageCache, Random } from '../engine/ports.ts';
 import { ReadAhead } from '../engine/read_ahead.ts';
-import { ThreadCalls } from '../engine/thread/calls.ts';
 import type { MetadataChanges } from '../replication/metadata/changes.ts';
 import { MetadataImage } from '../replication/metadata/image.ts';
 import type { PartitionLeader } from '../replication/partition/leader.ts';
 import { serveAdministration } from './administration_calls.ts';
-import type { BrokerConfig } from './config/broker_config.ts';
 import { LiveConfig } from './config/live_config.ts';
 import { Fabric } from './fabric/fabric.ts';
 import type { FabricMemory } from './fabric/fabric_memory.ts';
 import { PartitionServer } from './fabric/partition_server.ts';
 import { Placements, type TopicPlacement } from './fabric/placements.ts';
-import { GroupCoordinators } from './groups/group_coordinators.ts';
+import type { GroupCoordinators } from './groups/group_coordinators.ts';
 import { GroupRouter } from './groups/group_router.ts';
 import type { Logger } from './logger.ts';
-import type { PartitionTable } from './partition_table.ts';
 import { ProducerIds } from './producer_ids.ts';
 import { QuorumClient } from './quorum_client.ts';
 import type { QuorumPort } from './quorum_messages.ts';
@@ -35,14 +29,14 @@ import { LossWarnings } from './retention/loss_warnings.ts';
 import { type Place, Routes } from './routes.ts';
 import { makeRegistry } from './served_apis.ts';
 import type { ConnectionOrigin } from './server/connection.ts';
-import { ConnectionHost } from './server/connection_host.ts';
+import type { ConnectionHost } from './server/connection_host.ts';
 import { FetchSessions } from './server/fetch_sessions.ts';
 import { Purgatory } from './server/purgatory.ts';
-import type { Registry } from './server/registry.ts';
 import { followSettings } from './setting_changes.ts';
 import type { ShardCalls } from './shard_calls.ts';
 import type { FromShard, ShardData } from './shard_messages.ts';
 import { ShardPartitions } from './shard_partitions.ts';
+import { makeCalls, makeConnections, makeGroups } from './shard_parts.ts';
 import type { ShardServices } from './shard_services.ts';
 import { TopicRules } from './topic_rules.ts';
 
@@ -133,15 +127,13 @@ export class Shard {
     const partitions = this.#partitions.table;
     this.#calls = makeCalls(fabric);
     serveAdministration(this.#calls, this.#partitions);
-    this.#calls.serve('groups.behind', (asked) => this.#groups.behind(asked));
     this.#server = new PartitionServer({
       partitions,
       placements: this.#placements,
       readAhead: this.#readAhead,
       logger,
     });
-    this.#groups = makeGroups(options, image, partitions);
-    this.#groups.serve(this.#calls);
+    this.#groups = makeGroups(options, image, partitions, this.#calls);
     this.#fabric = new Fabric({
       memory: fabric,
       server: this.#server,
@@ -344,58 +336,6 @@ export class Shard {
   #post(message: FromShard): void {
     this.#options.port.postMessage(message);
   }
-}
-
-function makeCalls({ shard, peers }: FabricMemory): ShardCalls {
-  const ports: (MessagePort | undefined)[] = [];
-  for (const peer of peers) ports[peer.shard] = peer.callPort;
-  return new ThreadCalls(shard, ports);
-}
-
-function makeGroups(
-  { data, ports, logger }: ShardOptions,
-  image: MetadataImage,
-  partitions: PartitionTable,
-): GroupCoordinators {
-  return new GroupCoordinators({
-    config: data.config.groups,
-    image,
-    partitions,
-    clock: ports.clock,
-    timers: new Purgatory(),
-    logger,
-    newUuid: randomUUID,
-    makeMachine: (environment) => new GroupCoordinator(environment),
-    defer: setImmediate,
-  });
-}
-
-function makeConnections(
-  { data, logger, port, fabric: { shardCount } }: ShardOptions,
-  registry: Registry,
-  fabric: Fabric,
-  readAhead: ReadAhead,
-): ConnectionHost {
-  const config: BrokerConfig = data.config;
-  const calls = native();
-  const host = new ConnectionHost({
-    registry,
-    limits: {
-      frameBytesMax: config.socketRequestMaxBytes,
-      requestMemoryBytesMax: Math.ceil(config.queuedMaxRequestBytes / shardCount),
-      idleMsMax: config.connectionsMaxIdleMs,
-    },
-    log: logger,
-    sendFile: calls === null ? null : calls.sendfile,
-    readAhead,
-    onConnectionClosed: (connectionId) => {
-      const message: FromShard = { type: 'shard.closed', connectionId };
-      port.postMessage(message);
-    },
-    isCongested: () => fabric.isCongested,
-  });
-  host.memory.slabs.onRetired = (slabId) => fabric.retireSlab(slabId);
-  return host;
 }
 
 /** Pieces of cold ranges that are read at a time: all shards together leave half of libuv's threads to the flushes. */

@@ -1,14 +1,11 @@
 /** Requests of every API, for tests that go through all of them in all versions: some find something, some do not. */
 import { ErrorCode } from '../../../engine/error_code.gen.ts';
 import type { ApiName, MessageInputs } from '../../../net/protocol/messages.gen.ts';
-import { uuidZero } from '../../../replication/metadata/records.ts';
-import { uuids } from '../../replication/metadata/fixtures.ts';
 import { WorldConnection } from './client.ts';
+import { groupRequests } from './group_requests.ts';
+import { names, type RequestsOf, topics, unknownId } from './request_names.ts';
 import { batchOf, fetch, produce } from './requests.ts';
 import { ShardWorld } from './shard_world.ts';
-
-const unknownId = uuids(1234)();
-const topics = ['full', 'empty', 'failed'] as const;
 
 /** One topic with records, one without, one whose partition 0 has failed. */
 export async function mixedWorld(): Promise<ShardWorld> {
@@ -25,28 +22,7 @@ export async function mixedWorld(): Promise<ShardWorld> {
   return world;
 }
 
-/** Topics of a version's kind: those that exist, and some that do not. */
-function names(world: ShardWorld, byId: boolean): { name: string; id: string }[] {
-  const found = topics.map((name) => ({ name, id: byId ? world.idOf(name) : uuidZero }));
-  return [...found, { name: byId ? '' : 'un known/', id: byId ? unknownId : uuidZero }];
-}
-
 const timestamps = [-1n, -2n, -3n, -4n, -5n, -6n, -7n, 0n, 1_700_000_000_000n, 1n << 62n];
-
-type RequestsOf<N extends ApiName> = (
-  world: ShardWorld,
-  version: number,
-) => MessageInputs[`${N}Request`][];
-
-/** A group that nobody else uses, one that nobody has, and an odd one. */
-const groupIds = ['group', 'nobody', '', 'x'.repeat(300)];
-
-/** Members that there are not, static ones where the version knows them. */
-function members(version: number, staticSince: number) {
-  const dynamic = groupIds.map((groupId) => ({ groupId, memberId: 'm', generationId: 1 }));
-  if (version < staticSince) return dynamic;
-  return [...dynamic, { groupId: 'group', memberId: 'm', generationId: 1, groupInstanceId: 'i' }];
-}
 
 const alteredResources = [
   [2, 'empty'],
@@ -66,6 +42,7 @@ const alteredResources = [
 
 /** Rich requests and wrong ones. */
 export const requestsOf: { [N in ApiName]?: RequestsOf<N> } = {
+  ...groupRequests,
   Produce: (world, version) => {
     const parts = names(world, version >= 13).flatMap((topic) =>
       [batchOf(['a']), batchOf(['k'], { codec: 1 }), null, new Uint8Array(3)].map((records) => ({
@@ -296,116 +273,4 @@ export const requestsOf: { [N in ApiName]?: RequestsOf<N> } = {
         ]
       : [{}];
   },
-  FindCoordinator: (_world, version) => {
-    const keyTypes = version >= 1 ? [0, 1, 2, 7] : [0];
-    return keyTypes.flatMap((keyType): MessageInputs['FindCoordinatorRequest'][] => {
-      const type = version >= 1 ? { keyType } : {};
-      if (version >= 4) return [{ ...type, coordinatorKeys: groupIds }];
-      return groupIds.map((key) => ({ ...type, key }));
-    });
-  },
-  JoinGroup: (_world, version) => {
-    const protocols = [{ name: 'range', metadata: new Uint8Array([0, 1]) }];
-    return groupIds.flatMap((groupId, at) =>
-      ['', 'm'].flatMap((memberId) =>
-        [6_000, 1].map((sessionTimeoutMs) => ({
-          groupId: groupId === '' ? '' : `${groupId}-${version}-${at}-${memberId}`,
-          sessionTimeoutMs,
-          ...(version >= 1 ? { rebalanceTimeoutMs: 10_000 } : {}),
-          memberId,
-          ...(version >= 5 ? { groupInstanceId: `i${memberId}` } : {}),
-          protocolType: 'consumer',
-          protocols,
-        })),
-      ),
-    );
-  },
-  SyncGroup: (_world, version) =>
-    members(version, 3).flatMap((member) =>
-      [null, 'consumer'].map((protocol) => ({
-        ...member,
-        ...(version >= 5 ? { protocolType: protocol, protocolName: protocol } : {}),
-        assignments: [{ memberId: 'm', assignment: new Uint8Array(3) }],
-      })),
-    ),
-  Heartbeat: (_world, version) => members(version, 3),
-  LeaveGroup: (_world, version) =>
-    members(version, 3).map(({ groupId, ...member }) => {
-      if (version < 3) return { groupId, memberId: member.memberId };
-      const { generationId: _, ...one } = member;
-      return { groupId, members: [one, { memberId: '', groupInstanceId: 'gone' }] };
-    }),
-  OffsetCommit: (world, version) => {
-    const partitions = [0, 9, -1].map((partitionIndex) => ({
-      partitionIndex,
-      committedOffset: 5n,
-      ...(version >= 6 ? { committedLeaderEpoch: 0 } : {}),
-      committedMetadata: partitionIndex === 0 ? null : 'text',
-    }));
-    const wanted = names(world, version >= 10).map(({ name, id }) => ({
-      ...(version >= 10 ? { topicId: id } : { name }),
-      partitions,
-    }));
-    return groupIds.flatMap((groupId) => [
-      { groupId, topics: wanted },
-      { groupId, generationIdOrMemberEpoch: 1, memberId: 'm', topics: wanted },
-      { groupId, topics: [] },
-    ]);
-  },
-  OffsetFetch: (world, version) => {
-    const wanted = names(world, version >= 10).map(({ name, id }) => ({
-      ...(version >= 10 ? { topicId: id } : { name }),
-      partitionIndexes: [0, 1, 9, -1],
-    }));
-    if (version < 8)
-      return groupIds.flatMap((groupId) => [
-        { groupId, topics: wanted as { name: string; partitionIndexes: number[] }[] },
-        { groupId, topics: version >= 2 ? null : [] },
-      ]);
-    const groups = groupIds.flatMap((groupId) => [
-      { groupId, topics: wanted },
-      { groupId, topics: null },
-    ]);
-    return [{ groups }, { groups: [] }];
-  },
-  DescribeGroups: (_world, version) =>
-    [false, true].map((asked) => ({
-      groups: groupIds,
-      ...(version >= 3 ? { includeAuthorizedOperations: asked } : {}),
-    })),
-  ListGroups: (_world, version) => [
-    {},
-    ...(version >= 4 ? [{ statesFilter: ['Stable', 'Empty', 'odd'] }] : []),
-    ...(version >= 5 ? [{ typesFilter: ['classic', 'odd'] }] : []),
-  ],
-  DeleteGroups: () => [{ groupsNames: groupIds }, { groupsNames: [] }],
-  OffsetDelete: (world) =>
-    groupIds.map((groupId) => ({
-      groupId,
-      topics: names(world, false).map(({ name }) => ({
-        name,
-        partitions: [{ partitionIndex: 0 }, { partitionIndex: 9 }],
-      })),
-    })),
-  ConsumerGroupHeartbeat: (_world, version) =>
-    groupIds.flatMap((groupId) =>
-      [0, 1, -1, -2].flatMap((memberEpoch) =>
-        [
-          { memberId: version === 0 && memberEpoch === 0 ? '' : 'm', serverAssignor: null },
-          { memberId: 'n', instanceId: 'i', serverAssignor: 'odd' },
-        ].map((member) => ({
-          groupId: `consumer-${groupId}`,
-          ...member,
-          memberEpoch,
-          rebalanceTimeoutMs: 10_000,
-          subscribedTopicNames: ['full', 'nope'],
-          topicPartitions: [],
-        })),
-      ),
-    ),
-  ConsumerGroupDescribe: () =>
-    [false, true].map((includeAuthorizedOperations) => ({
-      groupIds: groupIds.flatMap((groupId) => [groupId, `consumer-${groupId}`]),
-      includeAuthorizedOperations,
-    })),
 };

@@ -11,7 +11,8 @@ import type {
   ProduceResponsePartitionProduceResponse,
 } from '../../../net/protocol/messages.gen.ts';
 import { splitBatches } from '../../sim/log_world.ts';
-import { type ShardWorld, startMs } from './shard_world.ts';
+import type { ShardWorld } from './shard_world.ts';
+import { startMs } from './world_clock.ts';
 
 /** A batch with one record for each value; other fields of the batch as wished. */
 export function batchOf(values: readonly string[], input: Partial<BatchInput> = {}): Uint8Array {

@@ -3,8 +3,6 @@
  * metadata quorum in the same thread, and virtual time. Turns and flushes end when the test says so.
  */
 import assert from 'node:assert/strict';
-import { GroupCoordinator } from '../../../engine/groups/group_coordinator.ts';
-import type { Clock } from '../../../engine/ports.ts';
 import { ReadAhead } from '../../../engine/read_ahead.ts';
 import { ThreadCalls } from '../../../engine/thread/calls.ts';
 import { regionView, SlabAllocator } from '../../../engine/thread/slab.ts';
@@ -16,7 +14,7 @@ import { loadBrokerConfig } from '../../../net/config/load.ts';
 import { checkTopicConfigs } from '../../../net/config/topic_config.ts';
 import { Placements } from '../../../net/fabric/placements.ts';
 import { RemotePartitions } from '../../../net/fabric/remote_partitions.ts';
-import { GroupCoordinators } from '../../../net/groups/group_coordinators.ts';
+import type { GroupCoordinators } from '../../../net/groups/group_coordinators.ts';
 import { GroupRouter } from '../../../net/groups/group_router.ts';
 import { LogDirectories } from '../../../net/log_directories.ts';
 import { LevelLogger, type Logger } from '../../../net/logger.ts';
@@ -32,7 +30,7 @@ import { Routes } from '../../../net/routes.ts';
 import { makeRegistry } from '../../../net/served_apis.ts';
 import { FetchSessions } from '../../../net/server/fetch_sessions.ts';
 import { MemoryBudget } from '../../../net/server/memory_budget.ts';
-import { Purgatory, type PurgatoryClock } from '../../../net/server/purgatory.ts';
+import { Purgatory } from '../../../net/server/purgatory.ts';
 import type { Registry } from '../../../net/server/registry.ts';
 import type { RequestMemory } from '../../../net/server/request_frame.ts';
 import { followSettings } from '../../../net/setting_changes.ts';
@@ -49,41 +47,8 @@ import { SimulatedStore } from '../../replication/raft/simulated_store.ts';
 import { SimDisk } from '../../sim/disk.ts';
 import { SeededRandom } from '../../sim/seeded_random.ts';
 import { newHost, portPair } from '../cluster_fixture.ts';
-
-export const startMs = 1_700_000_000_000;
-
-/** Virtual time for everything: wall, monotonic, and the purgatories' timers. */
-class WorldClock implements Clock, PurgatoryClock {
-  ms: number = 0;
-  readonly #timers = new Set<{ callback: () => void; atMs: number }>();
-
-  wallMs(): number {
-    return startMs + this.ms;
-  }
-  monotonicMs(): number {
-    return this.ms;
-  }
-  nowMs(): number {
-    return this.ms;
-  }
-  setTimer(callback: () => void, delayMs: number): unknown {
-    assert(delayMs >= 0 && delayMs <= 0x7fffffff, `setTimeout cannot wait ${delayMs} ms`);
-    const timer = { callback, atMs: this.ms + delayMs };
-    this.#timers.add(timer);
-    return timer;
-  }
-  clearTimer(timer: unknown): void {
-    this.#timers.delete(timer as { callback: () => void; atMs: number });
-  }
-  /** Time goes by; timers that are due fire. */
-  advance(ms: number): void {
-    this.ms += ms;
-    for (const timer of [...this.#timers]) {
-      if (timer.atMs > this.ms || !this.#timers.delete(timer)) continue;
-      timer.callback();
-    }
-  }
-}
+import { groupsOf } from '../groups/world_groups.ts';
+import { WorldClock } from './world_clock.ts';
 
 export interface WorldOptions {
   /** `key=value` of the broker's configuration. */
@@ -220,7 +185,7 @@ export class ShardWorld {
     const { clock, config, image, live, logger } = this;
     const calls = this.#openRetention();
     serveAdministration(calls, this.partitions);
-    this.groups = this.#openGroups(calls);
+    this.groups = groupsOf(this, calls, (run) => this.#deferred.push(run));
     const routes = new Routes(this.partitions.table, placements, image);
     let sessionId = 0;
     return {
@@ -250,25 +215,6 @@ export class ShardWorld {
       producerIds: new ProducerIds(quorum),
       groups: new GroupRouter(image, routes, calls, this.groups),
     };
-  }
-
-  /** Coordinators of the groups in this world. */
-  #openGroups(calls: ShardCalls): GroupCoordinators {
-    const { config, clock, logger, image } = this;
-    const random = new SeededRandom(6);
-    const groups = new GroupCoordinators({
-      config: config.groups,
-      image,
-      partitions: this.partitions.table,
-      clock,
-      timers: new Purgatory(clock),
-      logger,
-      newUuid: () => Buffer.from(random.bytes(16)).toString('hex'),
-      makeMachine: (environment) => new GroupCoordinator(environment),
-      defer: (run) => this.#deferred.push(run),
-    });
-    groups.serve(calls);
-    return groups;
   }
 
   /** What deletes records, and the calls that it serves. */

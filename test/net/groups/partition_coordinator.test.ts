@@ -6,7 +6,8 @@ import type { GroupReply, GroupRequest } from '../../../engine/groups/group_api.
 import type { GroupRecord } from '../../../engine/groups/group_records.ts';
 import { PartitionCoordinator } from '../../../net/groups/partition_coordinator.ts';
 import { Purgatory } from '../../../net/server/purgatory.ts';
-import { ShardWorld, startMs } from '../data_path/shard_world.ts';
+import { ShardWorld } from '../data_path/shard_world.ts';
+import { startMs } from '../data_path/world_clock.ts';
 import { ScriptedMachine } from './scripted_machine.ts';
 
 const test = suite('coordinator of a partition');

@@ -6,7 +6,8 @@ import { uuidZero } from '../../../replication/metadata/records.ts';
 import { uuids } from '../../replication/metadata/fixtures.ts';
 import { WorldConnection } from '../data_path/client.ts';
 import { batchOf, fetch, fetchedOne, produce, produced, valuesIn } from '../data_path/requests.ts';
-import { ShardWorld, startMs, type WorldOptions } from '../data_path/shard_world.ts';
+import { ShardWorld, type WorldOptions } from '../data_path/shard_world.ts';
+import { startMs } from '../data_path/world_clock.ts';
 
 const test = suite('00 produce');
 

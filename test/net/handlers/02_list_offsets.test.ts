@@ -5,7 +5,8 @@ import { ErrorCode } from '../../../engine/error_code.gen.ts';
 import type { ListOffsetsResponseListOffsetsPartitionResponse } from '../../../net/protocol/messages.gen.ts';
 import { WorldConnection } from '../data_path/client.ts';
 import { batchOf, produce } from '../data_path/requests.ts';
-import { ShardWorld, startMs, type WorldOptions } from '../data_path/shard_world.ts';
+import { ShardWorld, type WorldOptions } from '../data_path/shard_world.ts';
+import { startMs } from '../data_path/world_clock.ts';
 
 const test = suite('02 list offsets');
 

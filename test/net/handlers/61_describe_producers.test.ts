@@ -5,7 +5,8 @@ import { ErrorCode } from '../../../engine/error_code.gen.ts';
 import type { DescribeProducersResponsePartitionResponse } from '../../../net/protocol/messages.gen.ts';
 import { WorldConnection } from '../data_path/client.ts';
 import { batchOf, produce } from '../data_path/requests.ts';
-import { ShardWorld, startMs } from '../data_path/shard_world.ts';
+import { ShardWorld } from '../data_path/shard_world.ts';
+import { startMs } from '../data_path/world_clock.ts';
 
 const test = suite('61 describe producers');
 

@@ -4,7 +4,8 @@ import { encodeBatch } from '../../../engine/batch/encode.ts';
 import { ErrorCode } from '../../../engine/error_code.gen.ts';
 import { WorldConnection } from '../data_path/client.ts';
 import { fetch, fetchedOne, produce } from '../data_path/requests.ts';
-import { ShardWorld, startMs } from '../data_path/shard_world.ts';
+import { ShardWorld } from '../data_path/shard_world.ts';
+import { startMs } from '../data_path/world_clock.ts';
 
 const test = suite('log retention');
 const minute = 60_000;

@@ -41,7 +41,7 @@ import {
   removeGroup,
   removeTopic,
 } from './group_removal.ts';
-import { type Group, GroupTable, isEmptyGroup } from './group_table.ts';
+import { type Group, GroupTable, isDeadGroup, isEmptyGroup } from './group_table.ts';
 import { groupTombstones } from './group_tombstones.ts';
 import { describeClassic, listGroups } from './group_views.ts';
 import { checkClassicCommit, storeCommit } from './offset_commit.ts';
@@ -266,6 +266,8 @@ export class GroupCoordinator {
       heartbeatConsumer(runtime, known, heartbeat, newChange(runtime, known));
     } else if (request.memberEpoch !== 0) {
       refuse(ErrorCode.GROUP_ID_NOT_FOUND, `Consumer group ${groupId} not found.`);
+    } else if (known !== undefined && isDeadGroup(known)) {
+      refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE, `Group ${groupId} is being deleted.`);
     } else if (known !== undefined && !isEmptyGroup(known)) {
       refuse(ErrorCode.GROUP_ID_NOT_FOUND, `Group ${groupId} is not a consumer group.`);
     } else {

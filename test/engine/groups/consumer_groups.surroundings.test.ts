@@ -65,6 +65,25 @@ test('the two protocols do not meet in a group with members, and an empty group 
   assert.deepEqual(driver.offsets(), { 't-0': 7n });
 });
 
+test('nobody joins a group while it is being deleted, in either protocol', () => {
+  const driver = newDriver(1);
+  driver.commitOffset(1n);
+  driver.commitsAtOnce = false;
+  driver.ask('DeleteGroups', { groupId });
+  assert.equal(errorOf(beat(driver, 'a', 0)), ErrorCode.COORDINATOR_NOT_AVAILABLE);
+  driver.commit();
+  driver.commitsAtOnce = true;
+  assert.equal(errorOf(beat(driver, 'a', 0)), ErrorCode.NONE);
+  beat(driver, 'a', -1);
+  driver.commitsAtOnce = false;
+  const deletion = driver.ask('DeleteGroups', { groupId });
+  assert.equal(errorOf(beat(driver, 'a', 0)), ErrorCode.COORDINATOR_NOT_AVAILABLE);
+  assert.equal(driver.join().body.errorCode, ErrorCode.COORDINATOR_NOT_AVAILABLE);
+  driver.fail(ErrorCode.NOT_ENOUGH_REPLICAS);
+  assert.equal(deletion.body.errorCode, ErrorCode.COORDINATOR_NOT_AVAILABLE);
+  assert.equal(describe(driver).groupState, 'Empty');
+});
+
 test('ListGroups, DeleteGroups and OffsetDelete treat them as Kafka does', () => {
   const driver = newDriver(1);
   beat(driver, 'a', 0);

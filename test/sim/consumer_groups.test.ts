@@ -27,6 +27,8 @@ const protocol: Protocol = {
   newClient: (world, options) => new ConsumerClient(world, options),
   // A member's epoch begins anew in a group that was deleted, so that a commit from before might be taken: as in Kafka.
   deletesGroups: false,
+  // One under the same name would have another id, and partitions that only look the same.
+  deletesTopics: false,
   growsTopics: true,
   strangerRequests: [
     {

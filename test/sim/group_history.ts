@@ -40,8 +40,9 @@ export interface SimulatedClient {
 export interface Protocol {
   readonly type: 'classic' | 'consumer';
   newClient(world: GroupWorld, options: ClientOptions): SimulatedClient;
-  /** Whether groups are deleted and topics grow in these histories. */
+  /** Whether groups and topics are deleted, and whether topics grow, in these histories. */
   readonly deletesGroups: boolean;
+  readonly deletesTopics: boolean;
   readonly growsTopics: boolean;
   /** Somebody who does not belong: must be refused while there are members. */
   readonly strangerRequests: readonly GroupRequest[];
@@ -121,7 +122,8 @@ export class GroupHistory {
     else if (dice < 20) this.#askAsStranger();
     else if (dice < 25) this.#deleteGroup();
     else if (dice < 28) this.#growTopic();
-    else if (dice < 32) this.#visit();
+    else if (dice < 31) this.#visit();
+    else if (dice < 33) this.#deleteTopic();
     else if (!client.process.isAlive) this.#start(client);
     else if (dice < 45) {
       world.count('crashes');
@@ -200,6 +202,14 @@ export class GroupHistory {
       if (reply?.api === 'DeleteGroups' && reply.body.errorCode === ErrorCode.NONE)
         world.count('deleted groups');
     });
+  }
+
+  /** It is made again at once, as far as clients can see; what was committed is gone. */
+  #deleteTopic(): void {
+    const { world } = this;
+    if (!this.#protocol.deletesTopics) return;
+    world.count('deleted topics');
+    world.topicsChanged([], [topic]);
   }
 
   #growTopic(): void {

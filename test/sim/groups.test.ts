@@ -25,6 +25,7 @@ const protocol: Protocol = {
   type: 'classic',
   newClient: (world, options) => new ClassicClient(world, options),
   deletesGroups: true,
+  deletesTopics: true,
   growsTopics: false,
   strangerRequests: [
     {
@@ -62,6 +63,7 @@ test('keep their promises and settle', () => {
     'requests of strangers',
     'visits of the other protocol',
     'deleted groups',
+    'deleted topics',
     'refused: group is full',
   ])
     assert((totals[what] ?? 0) > seeds / 20, `too little of ${what}: ${JSON.stringify(totals)}`);

@@ -65,7 +65,7 @@ function optionsOf(seed: number): GroupOptions {
   };
 }
 
-export class GroupHistory {
+class GroupHistory {
   readonly world: GroupWorld;
   readonly #protocol: Protocol;
   readonly #clients: SimulatedClient[] = [];
@@ -276,7 +276,7 @@ export class GroupHistory {
 }
 
 /** Runs one seed; what it throws names the seed. */
-export function runSeed(
+function runSeed(
   seed: number,
   protocol: Protocol,
   without: readonly Rule[] = [],

@@ -1,4 +1,9 @@
-/** One change of a consumer group: its records, how they are undone, and who is answered once they are committed. */
+/**
+ * One change of a consumer group: its records, how they are undone, and who is answered once they are committed.
+ *
+ * Thread and concurrency: as `GroupCoordinator`; a change is made and stored within one step. Durability: answers wait for
+ * the records of the change and for all that were stored before.
+ */
 import type { ConsumerGroup } from './consumer_group.ts';
 import type { CoordinatorRuntime } from './coordinator_runtime.ts';
 import type { GroupReply, GroupRequest } from './group_api.ts';

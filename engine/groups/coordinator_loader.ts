@@ -1,4 +1,8 @@
-/** Builds a coordinator's groups from the records of its partition. */
+/**
+ * Builds a coordinator's groups from the records of its partition.
+ *
+ * Thread and concurrency: as `GroupCoordinator`, which has one while it loads.
+ */
 import { newSession, rebalance, restartSession } from './classic_rebalance.ts';
 import { restore } from './classic_records.ts';
 import type { CoordinatorRuntime } from './coordinator_runtime.ts';

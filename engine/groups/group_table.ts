@@ -3,6 +3,8 @@
  *
  * A group is of the type of its members. An empty one changes its type with the first member of the other, and keeps its
  * offsets; while it has members, the other protocol's are refused.
+ *
+ * Thread and concurrency: as `GroupCoordinator`, which owns it. Durability: a group may be ahead of the log, offsets are not.
  */
 import type { ClassicGroup } from './classic_group.ts';
 import { ClassicState } from './classic_group.ts';

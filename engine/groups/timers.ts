@@ -3,6 +3,8 @@
  *
  * A heartbeat only overwrites its timer's deadline. The entry in the heap stays where it is and is put back by what is
  * left when it comes up, so that thousands of heartbeats between two expiries are thousands of assignments.
+ *
+ * Thread and concurrency: as `GroupCoordinator`, through whose runtime alone it is used.
  */
 
 /** One time-out. It fires once for each time that it is set. */

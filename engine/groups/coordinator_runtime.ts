@@ -18,6 +18,7 @@ export type Rule =
   | 'session expiry'
   | 'commits from members only'
   | 'load order'
+  | 'answers wait for the log'
   | 'revocation first';
 
 /** What a coordinator needs from outside. */
@@ -126,8 +127,10 @@ export class CoordinatorRuntime {
   append(records: readonly GroupRecord[], outcome: Outcome): void {
     assert(records.length > 0, 'an append without records');
     this.#lastAppendId += 1;
-    this.#undecided.push({ appendId: this.#lastAppendId, outcome });
     this.#effects.push({ type: 'append', appendId: this.#lastAppendId, records });
+    if (this.keeps('answers wait for the log'))
+      this.#undecided.push({ appendId: this.#lastAppendId, outcome });
+    else outcome.committed();
   }
 
   committed(appendId: number): void {
@@ -144,6 +147,7 @@ export class CoordinatorRuntime {
   /** Undoes the append and all later ones, the last one first. */
   failed(appendId: number, error: ErrorCode): void {
     const first = this.#undecided.findIndex((append) => append.appendId === appendId);
+    if (!this.keeps('answers wait for the log')) return;
     assert(first >= 0, `append ${appendId} is said to have failed, but is not undecided`);
     const failed = this.#undecided.splice(first);
     for (const { outcome } of failed.reverse()) outcome.failed(clientError(error));

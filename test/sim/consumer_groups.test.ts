@@ -75,6 +75,7 @@ const rules: readonly Rule[] = [
   'session expiry',
   'commits from members only',
   'load order',
+  'answers wait for the log',
   'revocation first',
 ];
 for (const rule of rules)

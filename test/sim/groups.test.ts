@@ -74,6 +74,7 @@ const rules: readonly Rule[] = [
   'session expiry',
   'commits from members only',
   'load order',
+  'answers wait for the log',
 ];
 for (const rule of rules)
   test(`notice when a coordinator has no rule "${rule}"`, () => {

@@ -3,6 +3,14 @@
 export const leaderEpochFile = 'leader-epoch-checkpoint';
 export const partitionMetadataFile = 'partition.metadata';
 
+/** What a segment's files end in: the batches, and what can be made again from them. */
+export const segmentSuffixes = ['.log', '.index', '.timeindex', '.txnindex'] as const;
+/** Of a file that is out of use and waits to be removed. */
+export const deletedSuffix = '.deleted';
+/** Of a cleaned segment: while it is written, and when it is whole but has not taken its sources' place yet. */
+export const cleanedSuffix = '.cleaned';
+export const swapSuffix = '.swap';
+
 /** A segment's files are named after its base offset in 20 digits. */
 export function segmentFileName(baseOffset: number, suffix: string): string {
   return baseOffset.toString().padStart(20, '0') + suffix;

@@ -1,6 +1,7 @@
 /** What a partition's log is made of, shared by the files that each do one thing with it. */
 import type { Clock, Random } from '../ports.ts';
 import type { EpochCache } from './epoch_cache.ts';
+import { segmentSuffixes } from './file_names.ts';
 import type { LogConfig } from './log_config.ts';
 import type { ProducerState } from './producer_state.ts';
 import type { LogFiles, Segment } from './segment.ts';
@@ -51,18 +52,24 @@ export function parseTopicId(bytes: Uint8Array): string | null {
 
 /** Notes that the segment's file has bytes that wait for a flush. */
 export function markSegmentDirty(parts: LogParts, segment: Segment): void {
-  if (segment.isDirty) return;
+  if (segment.isDirty || segment.isRemoved) return;
   segment.isDirty = true;
   parts.dirtySegments.push(segment);
 }
 
-/** Removes the files of a segment that is no longer in the list. */
-export function removeSegmentFiles(parts: LogParts, segment: Segment): void {
+/** Lets go of a segment that is no longer in the list; what is pinned can still be read. */
+export function letGo(parts: LogParts, segment: Segment): void {
+  segment.isRemoved = true;
+  segment.isActive = false;
   parts.files.cache.forget(segment);
   segment.close();
   const dirty = parts.dirtySegments.indexOf(segment);
   if (dirty >= 0) parts.dirtySegments.splice(dirty, 1);
-  for (const suffix of ['.log', '.index', '.timeindex', '.txnindex'])
-    parts.files.disk.unlink(segment.path(suffix));
+}
+
+/** Removes the files of a segment that is no longer in the list. */
+export function removeSegmentFiles(parts: LogParts, segment: Segment): void {
+  letGo(parts, segment);
+  for (const suffix of segmentSuffixes) parts.files.disk.unlink(segment.path(suffix));
   parts.isDirectoryDirty = true;
 }

@@ -10,6 +10,7 @@
 import { ErrorCode } from '../error_code.gen.ts';
 import { type ColdRead, DiskError } from '../ports.ts';
 import { LogAppender } from './appender.ts';
+import { CleanableLog } from './cleaner/cleanable_log.ts';
 import type { EpochCache, EpochEndOffset } from './epoch_cache.ts';
 import { FlushSet } from './flush_set.ts';
 import type { LogConfig } from './log_config.ts';
@@ -43,6 +44,8 @@ export class PartitionLog {
   isUrgent: boolean = false;
   /** For the FlushGroup alone: up to where the owner has been told. */
   reportedOffset: number;
+  /** Compaction: the shard's side of it. */
+  readonly cleaning: CleanableLog;
   /** For the FlushGroup alone: what is dirty and what is being flushed. */
   readonly flush: LogFlushState;
 
@@ -63,6 +66,7 @@ export class PartitionLog {
     this.recovery = recovery;
     this.#parts = parts;
     this.#reader = new LogReader(parts);
+    this.cleaning = new CleanableLog(parts, this.#reader.marks, options.cleanedOffset ?? 0);
     this.flush = new LogFlushState(parts);
     this.#damageOffset = recovery.damage[0]?.fromOffset ?? Number.POSITIVE_INFINITY;
     this.appender = new LogAppender(parts, this.#reader.marks, this.isDamaged);

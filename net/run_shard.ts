@@ -50,6 +50,10 @@ export function runShard(ports: ShardPorts): void {
       case 'shard.failDir':
         shard?.failDirectory(message.path, message.reason);
         break;
+      case 'shard.cleaner':
+        if (shard === null) message.port.close();
+        else shard.clean(message.port);
+        break;
       case 'shard.close':
         shard?.closeLogs();
         break;

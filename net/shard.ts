@@ -14,6 +14,7 @@ import type { MetadataChanges } from '../replication/metadata/changes.ts';
 import { MetadataImage } from '../replication/metadata/image.ts';
 import type { PartitionLeader } from '../replication/partition/leader.ts';
 import { serveAdministration } from './administration_calls.ts';
+import { ShardCleaning } from './cleaning/shard_cleaning.ts';
 import type { BrokerConfig } from './config/broker_config.ts';
 import { LiveConfig } from './config/live_config.ts';
 import { Fabric } from './fabric/fabric.ts';
@@ -64,6 +65,7 @@ export class Shard {
   readonly #options: ShardOptions;
   readonly #readAhead: ReadAhead;
   readonly #partitions: ShardPartitions;
+  readonly #cleaning: ShardCleaning;
   readonly #quorum: QuorumClient;
   readonly #image: MetadataImage;
   readonly #live: LiveConfig;
@@ -105,10 +107,12 @@ export class Shard {
       logger,
       defer: (run) => this.#defer(run),
       onHighWatermark: (leader) => this.#onHighWatermark(leader),
-      onDeleted: (deleted) => this.#post({ type: 'shard.deleted', ...deleted }),
+      onDeleted: (log, deleted) =>
+        this.#cleaning.release(log, () => this.#post({ type: 'shard.deleted', ...deleted })),
       onDirFailed: (path, reason) => this.#post({ type: 'shard.dirFailed', path, reason }),
       onAllFailed: (reason) => this.#post({ type: 'shard.failed', reason }),
     });
+    this.#cleaning = this.#makeCleaning();
     this.#quorum = new QuorumClient({
       port,
       nodeId: config.nodeId,
@@ -170,6 +174,11 @@ export class Shard {
     this.#closing.resolve();
   }
 
+  /** A thread of the cleaner's is free. */
+  clean(port: MessagePort): void {
+    this.#cleaning.serve(port);
+  }
+
   /** Takes over a connected descriptor. */
   adopt(fd: number, origin: ConnectionOrigin): void {
     this.#connections.adopt(fd, origin);
@@ -186,11 +195,27 @@ export class Shard {
     const drained = this.#connections.stop(graceMs);
     this.#purgatory.expireAll();
     await drained;
+    await this.#cleaning.stop();
     this.#post({ type: 'shard.drained' });
     await this.#closing.promise;
     const { dirs, clean } = await this.#partitions.close();
     this.#post({ type: 'shard.checkpoint', dirs });
     this.#post({ type: 'shard.stopped', clean });
+  }
+
+  #makeCleaning(): ShardCleaning {
+    const { data, ports, logger } = this.#options;
+    return new ShardCleaning({
+      config: data.config.cleaner,
+      clock: ports.clock,
+      logger,
+      leaders: () => this.#partitions.table.values(),
+      offer: (need) => this.#post({ type: 'shard.dirty', need }),
+      onCleaned: (leader) =>
+        this.#post({ type: 'shard.checkpoint', dirs: [this.#partitions.marksOf(leader)] }),
+      onBroken: (log, error) => this.#partitions.failDirectoryOf(log, error),
+      defer: (run) => this.#defer(run),
+    });
   }
 
   #makeServices(image: MetadataImage): ShardServices {
@@ -259,6 +284,7 @@ export class Shard {
 
   #tick(): void {
     this.#partitions.tick();
+    this.#cleaning.tick();
     this.#fabric.tick();
   }
 

@@ -2,6 +2,7 @@
  * What main and a shard thread say to each other, beside the quorum's messages on the same port
  * (`quorum_messages.ts`). All of it is structured-cloneable.
  */
+import type { MessagePort } from 'node:worker_threads';
 import type { PartitionCheckpoint, PartitionMarks } from '../engine/log/log_directory.ts';
 import type { BrokerConfig } from './config/broker_config.ts';
 import type { FabricMemory } from './fabric/fabric_memory.ts';
@@ -46,6 +47,8 @@ export type ToShard =
   | { readonly type: 'shard.serve' }
   /** No shard has requests under way any more: close the logs. */
   | { readonly type: 'shard.close' }
+  /** A thread of the cleaner's is free: the port is to it, for one job (`cleaner_messages.ts`). */
+  | { readonly type: 'shard.cleaner'; readonly port: MessagePort }
   /** A log directory failed on another shard. */
   | { readonly type: 'shard.failDir'; readonly path: string; readonly reason: string }
   /** A descriptor that is the shard's from now on. */
@@ -53,6 +56,8 @@ export type ToShard =
 
 export type FromShard =
   | { readonly type: 'shard.closed'; readonly connectionId: number }
+  /** The shard has a log to clean: how much it needs that, for comparison with other shards'. */
+  | { readonly type: 'shard.dirty'; readonly need: number }
   | { readonly type: 'shard.checkpoint'; readonly dirs: readonly LogDirCheckpoint[] }
   | ({ readonly type: 'shard.deleted' } & DeletedPartition)
   /** No request of this shard's connections is under way any more. */

@@ -7,6 +7,7 @@
  */
 import { ErrorCode } from '../engine/error_code.gen.ts';
 import { type FlushEvents, FlushGroup, flushEachMaxDefault } from '../engine/log/flush_group.ts';
+import type { PartitionCheckpoint } from '../engine/log/log_directory.ts';
 import { parentOf, partitionDirectoryName } from '../engine/log/partition_directory.ts';
 import { PartitionLog } from '../engine/log/partition_log.ts';
 import { SegmentCache } from '../engine/log/segment_cache.ts';
@@ -38,7 +39,7 @@ export interface ShardPartitionsOptions {
   /** The partition has more to read. */
   readonly onHighWatermark: (leader: PartitionLeader) => void;
   /** A partition's directory waits under a new name to be removed. */
-  readonly onDeleted: (deleted: DeletedPartition) => void;
+  readonly onDeleted: (log: PartitionLog, deleted: DeletedPartition) => void;
   /** A write or flush in the log directory failed. */
   readonly onDirFailed: (path: string, reason: string) => void;
   /** No log directory is left. */
@@ -108,6 +109,16 @@ export class ShardPartitions {
   failDirectory(path: string, reason: string): void {
     const dir = this.#dirs.find((one) => one.path === path);
     dir?.group.takeOffline(new DiskError('EIO', reason));
+  }
+
+  /** The same, found in the directory of a log. */
+  failDirectoryOf(log: PartitionLog, error: DiskError): void {
+    this.#dirs.find(({ path }) => isIn(log, path))?.group.takeOffline(error);
+  }
+
+  /** What the checkpoints are to say of one partition now. */
+  marksOf(leader: PartitionLeader): LogDirCheckpoint {
+    return { path: parentOf(leader.log.dir), partitions: [checkpointOf(leader)] };
   }
 
   /** Brings what a restart would have to read again up to date on the disk; `done` gets the directories that went well. */
@@ -242,6 +253,7 @@ export class ShardPartitions {
       config: logConfigFor(overrides, live.current),
       recoveryPoint: marks?.recoveryPoint ?? 0,
       logStartOffset: marks?.logStartOffset ?? 0,
+      cleanedOffset: marks?.cleanedOffset ?? 0,
       cleanShutdown: dir.cleanShutdown,
       afterPowerLoss: dir.afterPowerLoss,
       dropCache: dir.dropCache,
@@ -289,7 +301,7 @@ export class ShardPartitions {
     dir.logs -= 1;
     try {
       const renamed = log.delete();
-      this.#options.onDeleted({ path: dir.path, topic: leader.topic, partition, renamed });
+      this.#options.onDeleted(log, { path: dir.path, topic: leader.topic, partition, renamed });
     } catch (error) {
       // Its directory keeps its name, and the next start sets it aside.
       if (!(error instanceof DiskError)) throw error;
@@ -342,14 +354,7 @@ export class ShardPartitions {
   #marks(dir: LogDir): LogDirCheckpoint {
     const partitions = [];
     for (const [log, leader] of this.#leaders) {
-      if (!isIn(log, dir.path)) continue;
-      partitions.push({
-        topic: log.topic,
-        partition: log.partition,
-        recoveryPoint: log.recoveryPoint,
-        logStartOffset: log.logStartOffset,
-        highWatermark: leader.highWatermark,
-      });
+      if (isIn(log, dir.path)) partitions.push(checkpointOf(leader));
     }
     return { path: dir.path, partitions };
   }
@@ -381,6 +386,12 @@ export class ShardPartitions {
         'damaged records were set aside in a file of their own',
       );
   }
+}
+
+function checkpointOf({ log, highWatermark }: PartitionLeader): PartitionCheckpoint {
+  const { topic, partition, recoveryPoint, logStartOffset } = log;
+  const { cleanedOffset } = log.cleaning;
+  return { topic, partition, recoveryPoint, logStartOffset, highWatermark, cleanedOffset };
 }
 
 /** One log directory may lie in another one. */

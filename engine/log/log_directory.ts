@@ -37,12 +37,15 @@ const flushGoodFile = '.millrace_flush_good';
 const recoveryPointFile = 'recovery-point-offset-checkpoint';
 const highWatermarkFile = 'replication-offset-checkpoint';
 const logStartFile = 'log-start-offset-checkpoint';
+const cleanedFile = 'cleaner-offset-checkpoint';
 
 /** What the checkpoints say of a partition; 0 where they say nothing. */
 export interface PartitionMarks {
   readonly recoveryPoint: number;
   readonly logStartOffset: number;
   readonly highWatermark: number;
+  /** Below it the log is compacted; absent where it never was. */
+  readonly cleanedOffset?: number;
 }
 
 export interface PartitionCheckpoint extends PartitionMarks {
@@ -72,6 +75,8 @@ export class LogDirectory {
   readonly #disk: Disk;
   readonly #bootId: BootId;
   #isBootNoted: boolean = false;
+  /** The checkpoint of the cleaner has entries. */
+  #hasCleaned: boolean;
 
   /**
    * Creates the directory when it is not there, locks it for this process, and reads it. The clean-shutdown marker is
@@ -107,6 +112,7 @@ export class LogDirectory {
     if (!this.flushFailed) this.clearFlushFailure();
     this.afterPowerLoss = this.#isOtherBoot(options.bootId);
     this.partitions = readMarks(disk, path, names, warnings);
+    this.#hasCleaned = names.includes(cleanedFile);
     this.deleted = names.filter(isDeletedDirectory);
     if (marker !== null) {
       disk.unlink(`${path}/${cleanShutdownFile}`);
@@ -141,7 +147,7 @@ export class LogDirectory {
   }
 
   /**
-   * Replaces the recovery-point, high-watermark and log-start checkpoints. Give all partitions that are open: one that is
+   * Replaces the recovery-point, high-watermark, log-start and cleaner checkpoints. Give all partitions that are open: one that is
    * left out is recovered from its start, and a deleted one must be left out before another takes its name.
    */
   writeCheckpoints(
@@ -160,6 +166,11 @@ export class LogDirectory {
           .map((one) => line(one, one.logStartOffset)),
       ],
     ];
+    const cleaned = partitions
+      .filter(({ cleanedOffset = 0 }) => cleanedOffset > 0)
+      .map((one) => line(one, one.cleanedOffset ?? 0));
+    if (cleaned.length > 0 || this.#hasCleaned) files.push([cleanedFile, cleaned]);
+    this.#hasCleaned = cleaned.length > 0;
     try {
       this.#replace(files, done);
     } catch (error) {
@@ -260,6 +271,7 @@ function readMarks(
   const recoveryPoints = readOffsets(disk, path, recoveryPointFile, warnings);
   const highWatermarks = readOffsets(disk, path, highWatermarkFile, warnings);
   const logStarts = readOffsets(disk, path, logStartFile, warnings);
+  const cleaned = readOffsets(disk, path, cleanedFile, warnings);
   const marks = new Map<string, PartitionMarks>();
   for (const name of names) {
     if (parsePartitionDirectory(name) === null) continue;
@@ -267,6 +279,7 @@ function readMarks(
       recoveryPoint: recoveryPoints.get(name) ?? 0,
       logStartOffset: logStarts.get(name) ?? 0,
       highWatermark: highWatermarks.get(name) ?? 0,
+      cleanedOffset: cleaned.get(name) ?? 0,
     });
   }
   return marks;

@@ -5,6 +5,7 @@
 import { availableParallelism, hostname, totalmem } from 'node:os';
 import { resolve } from 'node:path';
 import type { LogConfig } from '../../engine/log/log_config.ts';
+import { type CleanerConfig, readCleaner } from './cleaner_config.ts';
 import { crossCheck } from './cross_checks.ts';
 import { brokerKeys } from './key_table.ts';
 import { type ListenerSettings, readListeners } from './listeners.ts';
@@ -49,6 +50,7 @@ export interface BrokerConfig extends ListenerSettings {
   readonly logRetentionCheckIntervalMs: number;
   readonly producerIdExpirationMs: number;
   readonly producerIdExpirationCheckIntervalMs: number;
+  readonly cleaner: CleanerConfig;
   readonly backgroundThreads: number;
   readonly numRecoveryThreadsPerDataDir: number;
 
@@ -105,6 +107,7 @@ export function buildBrokerConfig(settings: Settings, around: Surroundings): Bro
     ...readNetworkLimits(settings, around.memoryBytes),
     ...readUpkeep(settings),
     ...readDynamicConfig(settings),
+    ...readCleaner(settings),
     explicit: explicitTexts(settings),
     overrides: { cluster: {}, broker: {} },
   };

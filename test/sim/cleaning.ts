@@ -2,7 +2,7 @@
  * Runs cleanings of a simulated log as the cleaner's thread and the shard do it together, with an end at any operation
  * of the disk if the test wants one.
  */
-import { CleanableLog } from '../../engine/log/cleaner/cleanable_log.ts';
+import type { CleanableLog } from '../../engine/log/cleaner/cleanable_log.ts';
 import type { CleaningJob, CleaningResult } from '../../engine/log/cleaner/cleaning_job.ts';
 import { LogCleaning } from '../../engine/log/cleaner/log_cleaning.ts';
 import type { PartitionLog } from '../../engine/log/partition_log.ts';

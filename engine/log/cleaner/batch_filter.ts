@@ -11,14 +11,13 @@
  * Thread: the cleaner's. `bytes` is overwritten by the next call.
  */
 import { compress } from '../../batch/compression.ts';
-import { CompressionError } from '../../batch/compression_error.ts';
 import {
   attributeBits,
   attributesOf,
   baseOffsetOf,
   batchHeaderBytes,
   batchOffset,
-  Codec,
+  type Codec,
   codecOf,
   hasAttribute,
   lastOffsetOf,
@@ -29,12 +28,12 @@ import {
   readInt64Number,
   recordCountOf,
 } from '../../batch/header.ts';
-import { recordBytesOf } from '../../batch/records.ts';
 import { Scratch } from '../../batch/scratch.ts';
 import { BatchRewriter } from './batch_rewriter.ts';
-import { type CleaningCounts, type LastBatches, UncleanableError } from './cleaning_job.ts';
+import type { CleaningCounts, LastBatches } from './cleaning_job.ts';
 import type { OffsetMap } from './offset_map.ts';
 import { RecordCursor } from './record_cursor.ts';
+import { storedRecords } from './stored_records.ts';
 import type { TransactionFilter } from './transaction_filter.ts';
 
 export const Verdict = { keep: 0, drop: 1, replace: 2 } as const;
@@ -98,7 +97,7 @@ export class BatchFilter {
       this.#counts.recordsKept += count;
       return Verdict.keep;
     }
-    const records = this.#recordsOf(buf, start, size);
+    const records = storedRecords(buf, start, this.#rules.decompressedMaxBytes, this.#scratch);
     const from = records === buf ? start + batchHeaderBytes : 0;
     const end = records === buf ? start + size : records.length;
     this.#survey(buf, start, records, from, end);
@@ -205,20 +204,6 @@ export class BatchFilter {
       hasAttribute(buf, start, attributeBits.control) &&
       producer.epoch === producerEpochOf(buf, start)
     );
-  }
-
-  #recordsOf(buf: Uint8Array, start: number, size: number): Uint8Array {
-    if (codecOf(buf, start) === Codec.none) return buf;
-    try {
-      return recordBytesOf(buf, start, this.#rules.decompressedMaxBytes, this.#scratch);
-    } catch (error) {
-      if (!(error instanceof CompressionError)) throw error;
-      const remedy =
-        error.fault === 'tooLarge' ? ': raise max.decompressed.message.bytes of the topic' : '';
-      throw new UncleanableError(
-        `the batch of ${size} bytes at offset ${baseOffsetOf(buf, start)} cannot be decompressed: ${error.message}${remedy}`,
-      );
-    }
   }
 
   #rewrite(buf: Uint8Array, start: number, records: Uint8Array, horizonMs: number | null): void {

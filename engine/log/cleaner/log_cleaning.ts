@@ -11,14 +11,11 @@
 import {
   attributeBits,
   batchHeaderBytes,
-  Codec,
-  codecOf,
   hasAttribute,
   producerIdOf,
   readInt16,
   recordCountOf,
 } from '../../batch/header.ts';
-import { recordBytesOf } from '../../batch/records.ts';
 import { Scratch } from '../../batch/scratch.ts';
 import { type Disk, DiskError } from '../../ports.ts';
 import { cleanedSuffix, segmentFileName, swapSuffix } from '../file_names.ts';
@@ -37,6 +34,7 @@ import {
 } from './cleaning_job.ts';
 import { OffsetMap, offsetMapSlotBytes } from './offset_map.ts';
 import { RecordCursor } from './record_cursor.ts';
+import { storedRecords } from './stored_records.ts';
 import { type AbortedTransaction, parseAborted, TransactionFilter } from './transaction_filter.ts';
 
 export type CleaningStep =
@@ -275,10 +273,8 @@ class KeyCollector {
   }
 
   #putKeys(buf: Uint8Array, start: number, size: number, baseOffset: number): boolean {
-    const isPlain = codecOf(buf, start) === Codec.none;
-    const records = isPlain
-      ? buf
-      : recordBytesOf(buf, start, this.#decompressedMaxBytes, this.#scratch);
+    const records = storedRecords(buf, start, this.#decompressedMaxBytes, this.#scratch);
+    const isPlain = records === buf;
     const cursor = this.#cursor;
     cursor.reset(
       records,

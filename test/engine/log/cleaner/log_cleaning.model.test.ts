@@ -206,7 +206,13 @@ const mutants: Record<string, Mutation> = {
 
 for (const [name, mutation] of Object.entries(mutants))
   test(`mutant: ${name}`, () => {
-    assert.throws(() => runSeeds(200, mutation), (e)=>{console.log(name, String(e).slice(0,300)); return true});
+    assert.throws(
+      () => runSeeds(200, mutation),
+      (e) => {
+        console.log(name, String(e).slice(0, 300));
+        return true;
+      },
+    );
   });
 
 test.run();

@@ -292,6 +292,7 @@ export class PartitionLog {
     truncateLog(this.#parts, offset);
     this.#reader.marks.clear();
     this.flush.truncate(this.logEndOffset);
+    this.cleaning.cleanedOffset = Math.min(this.cleaning.cleanedOffset, this.logEndOffset);
     this.reportedOffset = Math.min(this.reportedOffset, this.logEndOffset);
     return ErrorCode.NONE;
   }

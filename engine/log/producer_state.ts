@@ -145,16 +145,16 @@ export class ProducerState {
     return first;
   }
 
-  /** Where each producer stands: the cleaner keeps the batches that say so. */
-  lastBatches(): LastBatches {
+  /** The last batches that lie below `offset`: the cleaner keeps them, so that their sequences are not forgotten. */
+  lastBatches(offset: number): LastBatches {
     const producerIds: number[] = [];
     const lastOffsets: number[] = [];
     const epochs: number[] = [];
     for (const { producerId, batches, batchCount, epoch } of this.#entries.values()) {
+      const last = batchCount === 0 ? -1 : (batches[batchCount - 1] as ProducedBatch).lastOffset;
+      if (last >= offset) continue;
       producerIds.push(producerId);
-      lastOffsets.push(
-        batchCount === 0 ? -1 : (batches[batchCount - 1] as ProducedBatch).lastOffset,
-      );
+      lastOffsets.push(last);
       epochs.push(epoch);
     }
     return { producerIds, lastOffsets, epochs };

@@ -31,7 +31,9 @@ export interface JobRunnerOptions {
 /** While the disk is full and a swap has begun. */
 const retryMs = 1_000;
 
-class AbortedError extends Error {}
+class AbortedError extends Error {
+  override readonly name = 'AbortedError';
+}
 
 export class JobRunner {
   readonly #options: JobRunnerOptions;
@@ -148,7 +150,10 @@ export class JobRunner {
     this.#port.postMessage(event, transfer as ArrayBuffer[]);
   }
 
-  /** What is not one of these is a fault of the program, and ends the process. */
+  /**
+   * What is not one of these is a fault of the program. It does not end the process, which would meet the same log again
+   * after its start: that log is left alone.
+   */
   #judge(error: unknown): JobFailure {
     if (!(error instanceof Error)) throw error;
     const reason = error.message;
@@ -157,7 +162,8 @@ export class JobRunner {
     if (error instanceof StaleJobError) return { kind: 'stale', reason };
     if (error instanceof UncleanableError || error instanceof UnreadableBatchError)
       return { kind: 'uncleanable', reason };
-    if (!(error instanceof DiskError)) throw error;
+    if (!(error instanceof DiskError))
+      return { kind: 'uncleanable', reason: `internal error: ${error.stack ?? reason}` };
     if (error.isFlushFailure) return { kind: 'broken', reason };
     if (error.code === 'ENOENT') return { kind: 'stale', reason };
     return { kind: error.isPassing ? 'full' : 'uncleanable', reason };

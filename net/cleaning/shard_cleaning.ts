@@ -7,6 +7,7 @@
  * stable storage.
  */
 import type { MessagePort } from 'node:worker_threads';
+import { ErrorCode } from '../../engine/error_code.gen.ts';
 import type { CleanableRange, InstalledSegment } from '../../engine/log/cleaner/cleanable_log.ts';
 import type { CleanedSegment, CleaningResult } from '../../engine/log/cleaner/cleaning_job.ts';
 import type { LogConfig } from '../../engine/log/log_config.ts';
@@ -59,6 +60,8 @@ export class ShardCleaning {
   readonly #jobs = new Map<PartitionLog, Job>();
   /** Logs that cannot be cleaned, with the settings that they had then: others may help. */
   readonly #uncleanable = new WeakMap<PartitionLog, LogConfig>();
+  /** The log that needs it most, by the last look. */
+  #offered: PartitionLeader | null = null;
   #isLooking: boolean = false;
   #nextLookMs = 0;
   #isStopped: boolean = false;
@@ -77,8 +80,11 @@ export class ShardCleaning {
 
   /** A thread of the cleaner's is free, for one job. */
   serve(port: MessagePort): void {
-    const best = this.#isStopped ? null : this.#best();
+    const offered = this.#isStopped ? null : this.#offered;
+    const best = offered === null ? null : this.#judge(offered);
+    this.#offered = null;
     if (best === null) {
+      this.#nextLookMs = 0;
       port.close();
       return;
     }
@@ -131,12 +137,16 @@ export class ShardCleaning {
     this.#nextLookMs = this.#options.clock.monotonicMs() + this.#options.config.backoffMs;
     const leaders = [...this.#options.leaders()];
     let need = 0;
+    let best: PartitionLeader | null = null;
     const lookOn = (from: number): void => {
       const untilMs = this.#options.clock.monotonicMs() + lookMsMax;
       let at = from;
       while (at < leaders.length && this.#options.clock.monotonicMs() < untilMs) {
         const candidate = this.#judge(leaders[at] as PartitionLeader);
-        if (candidate !== null) need = Math.max(need, needOf(candidate.range));
+        if (candidate !== null && needOf(candidate.range) > need) {
+          need = needOf(candidate.range);
+          best = candidate.leader;
+        }
         at += 1;
       }
       if (at < leaders.length) {
@@ -144,26 +154,17 @@ export class ShardCleaning {
         return;
       }
       this.#isLooking = false;
+      this.#offered = best;
       if (need > 0 && !this.#isStopped) this.#options.offer(need);
     };
     lookOn(0);
-  }
-
-  /** The log that needs it most now. */
-  #best(): Candidate | null {
-    let best: Candidate | null = null;
-    for (const leader of this.#options.leaders()) {
-      const candidate = this.#judge(leader);
-      if (candidate === null) continue;
-      if (best === null || needOf(candidate.range) > needOf(best.range)) best = candidate;
-    }
-    return best;
   }
 
   /** What of the log can be cleaned, or null when it is not worth it or not possible. */
   #judge(leader: PartitionLeader): Candidate | null {
     const { log } = leader;
     if (!log.config.cleanupPolicy.compact || log.isDamaged || log.failure !== null) return null;
+    if (leader.refusal !== ErrorCode.NONE) return null;
     if (this.#jobs.has(log) || this.#uncleanable.get(log) === log.config) return null;
     try {
       const stable = stableOffsetOf(leader);

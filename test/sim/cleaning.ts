@@ -2,7 +2,7 @@
  * Runs cleanings of a simulated log as the cleaner's thread and the shard do it together, with an end at any operation
  * of the disk if the test wants one.
  */
-import type { CleanableLog } from '../../engine/log/cleaner/cleanable_log.ts';
+import type { CleanableRange, InstalledSegment } from '../../engine/log/cleaner/cleanable_log.ts';
 import type { CleaningJob, CleaningResult } from '../../engine/log/cleaner/cleaning_job.ts';
 import { LogCleaning } from '../../engine/log/cleaner/log_cleaning.ts';
 import type { PartitionLog } from '../../engine/log/partition_log.ts';
@@ -59,12 +59,9 @@ export interface CleaningOptions {
   readonly mapBytes?: number;
   /** Changes what the shard asks for: mutations. */
   readonly change?: (job: CleaningJob) => CleaningJob;
+  readonly range?: (log: PartitionLog, range: CleanableRange) => CleanableRange;
   /** Called between two steps of the work. */
   readonly onStep?: () => void;
-}
-
-export function jobFor(log: PartitionLog, stableOffset: number, nowMs: number): CleaningJob {
-  return log.cleaning.job(log.cleaning.range(stableOffset, nowMs), nowMs);
 }
 
 /**
@@ -73,13 +70,14 @@ export function jobFor(log: PartitionLog, stableOffset: number, nowMs: number): 
  */
 export function cleanLog(log: PartitionLog, options: CleaningOptions): CleaningResult | null {
   const { disk, nowMs, stableOffset = log.flushedOffset, mapBytes = 1 << 20 } = options;
-  const range = log.cleaning.range(stableOffset, nowMs);
+  const found = log.cleaning.range(stableOffset, nowMs);
+  const range = options.range?.(log, found) ?? found;
   if (range.dirtyBytes === 0) return null;
   const made = log.cleaning.job(range, nowMs);
   const job = options.change?.(made) ?? made;
   const budget = { mapBytes, mapLoadFactor: 0.9, ioBytes: 8192 };
   const steps = new LogCleaning(disk, job, budget, 7).run();
-  let installed: ReturnType<CleanableLog['install']> = null;
+  let installed: InstalledSegment | null = null;
   let step = steps.next(true);
   while (step.done !== true) {
     options.onStep?.();

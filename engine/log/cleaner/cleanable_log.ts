@@ -106,7 +106,7 @@ export class CleanableLog {
       segmentIndexBytes: config.segmentIndexBytes,
       indexIntervalBytes: config.indexIntervalBytes,
       decompressedMaxBytes: config.decompressedMaxBytes,
-      producers: producers.lastBatches(),
+      producers: producers.lastBatches(range.uncleanableOffset),
     };
   }
 

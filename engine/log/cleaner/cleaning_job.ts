@@ -79,4 +79,6 @@ export type CleaningResult = CleaningCounts & {
 };
 
 /** The log cannot be cleaned, now or later: the text says why, and what can be done. */
-export class UncleanableError extends Error {}
+export class UncleanableError extends Error {
+  override readonly name = 'UncleanableError';
+}

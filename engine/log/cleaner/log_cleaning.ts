@@ -51,7 +51,9 @@ export type CleaningStep =
 const sliceBytes = 512 * 1024;
 
 /** The shard has not taken a segment: the log has changed. The cleaning is over, and another may be tried. */
-export class StaleJobError extends Error {}
+export class StaleJobError extends Error {
+  override readonly name = 'StaleJobError';
+}
 
 export class LogCleaning {
   readonly #disk: Disk;

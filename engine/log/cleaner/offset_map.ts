@@ -52,7 +52,10 @@ export class OffsetMap {
     if (isFree) {
       if (this.#size >= this.#entriesMax) return false;
       this.#size += 1;
-      words.set(keyHash, slot);
+      words[slot] = keyHash[0] as number;
+      words[slot + 1] = keyHash[1] as number;
+      words[slot + 2] = keyHash[2] as number;
+      words[slot + 3] = keyHash[3] as number;
     }
     const stored = offset + 1;
     words[slot + highWord] = Math.floor(stored / twoTo32);
@@ -76,7 +79,8 @@ export class OffsetMap {
     const h1 = keyHash[1] as number;
     const h2 = keyHash[2] as number;
     const h3 = keyHash[3] as number;
-    let number = (h0 >>> 0) % this.#slots;
+    // A multiplication in place of a division, which costs as much as the hash.
+    let number = Math.floor(((h0 >>> 0) / twoTo32) * this.#slots);
     for (;;) {
       const slot = number * slotWords;
       if (

@@ -16,26 +16,20 @@ interface Cleaner {
   idleTimer: NodeJS.Timeout | null;
 }
 
-const idleMsDefault = 30_000;
+const idleMs = 30_000;
 
 export class CleanerPool {
   readonly #supervisor: Supervisor;
   readonly #config: CleanerConfig;
-  readonly #idleMs: number;
   /** By shard: how much the log needs it that needs it most. */
   readonly #offers = new Map<Worker, number>();
   readonly #cleaners = new Set<Cleaner>();
   #isStopped: boolean = false;
   #started = 0;
 
-  constructor(supervisor: Supervisor, config: CleanerConfig, idleMs: number = idleMsDefault) {
+  constructor(supervisor: Supervisor, config: CleanerConfig) {
     this.#supervisor = supervisor;
     this.#config = config;
-    this.#idleMs = idleMs;
-  }
-
-  get threadCount(): number {
-    return this.#cleaners.size;
   }
 
   /** A shard has something to clean: it gets a port to a thread when one is free. Replaces its earlier offer. */
@@ -107,7 +101,7 @@ export class CleanerPool {
     cleaner.idleTimer = setTimeout(() => {
       this.#cleaners.delete(cleaner);
       this.#supervisor.retire(cleaner.thread);
-    }, this.#idleMs);
+    }, idleMs);
     cleaner.idleTimer.unref();
   }
 }

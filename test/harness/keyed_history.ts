@@ -48,7 +48,7 @@ export class KeyedHistory {
   }
 }
 
-export class KeyedReading {
+class KeyedReading {
   readonly #acknowledged: ReadonlyMap<number, KeyedRecord>;
   readonly #sent: ReadonlySet<string>;
   /** Offset of the latest record of each key when the reading began. */

@@ -18,8 +18,8 @@ export interface AbortedTransaction {
 const entryBytes = 34;
 const version = 0;
 /** Types of control records. */
-export const abortMarker = 0;
-export const commitMarker = 1;
+const abortMarker = 0;
+const commitMarker = 1;
 
 interface Ongoing {
   readonly transaction: AbortedTransaction;

@@ -119,6 +119,7 @@ test('a dirty log is offered, cleaned, and reported; then there is nothing more 
   bench.tick();
   assert.deepEqual(bench.offers, [1]);
   bench.put(10);
+  bench.leader.logFlushed(bench.world.log.flushedOffset);
   bench.tick();
   assert.equal(bench.offers.length, 2);
 });

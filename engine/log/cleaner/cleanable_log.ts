@@ -7,7 +7,6 @@
  * place as well.
  */
 import { batchHeaderBytes, maxTimestampOf } from '../../batch/header.ts';
-import type { DiskError } from '../../ports.ts';
 import { deletedSuffix, segmentFileName, swapSuffix } from '../file_names.ts';
 import type { LogMarks } from '../log_marks.ts';
 import { type LogParts, letGo } from '../log_parts.ts';
@@ -32,6 +31,8 @@ const header = new Uint8Array(batchHeaderBytes);
 export class CleanableLog {
   readonly #parts: LogParts;
   readonly #marks: LogMarks;
+  readonly #doomed: string[] = [];
+  #isRemoving: boolean = false;
   /** Below it, an earlier cleaning has seen to everything; as in `cleaner-offset-checkpoint`. */
   cleanedOffset: number;
 
@@ -161,9 +162,19 @@ export class CleanableLog {
     }
   }
 
-  /** Off the thread: to free a large file takes the kernel a while. What is left over goes at the next start. */
+  /**
+   * Off the thread, since to free a large file takes the kernel a while, and one after the other, since there may be
+   * thousands. What cannot be removed goes at the next start.
+   */
   #remove(path: string): void {
-    this.#parts.files.disk.removeTree(path, ignore);
+    this.#doomed.push(path);
+    if (!this.#isRemoving) this.#removeNext();
+  }
+
+  #removeNext(): void {
+    const path = this.#doomed.pop();
+    this.#isRemoving = path !== undefined;
+    if (path !== undefined) this.#parts.files.disk.removeTree(path, () => this.#removeNext());
   }
 
   /** Largest timestamp of the segment's records or, where they have none, when it was made. */
@@ -185,8 +196,4 @@ export class CleanableLog {
 export interface InstalledSegment {
   readonly segment: Segment;
   readonly old: readonly Segment[];
-}
-
-function ignore(_error: DiskError | null): void {
-  // The next start removes it.
 }

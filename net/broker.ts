@@ -109,7 +109,7 @@ class RunningBroker implements Broker {
       onUnresponsive: (name, silentMs) =>
         logger.warn({ thread: name, silentMs: Math.round(silentMs) }, 'a thread does not respond'),
     });
-    this.#cleaners = new CleanerPool(this.#supervisor, config.cleaner);
+    this.#cleaners = new CleanerPool(this.#supervisor, () => this.#live.current.cleaner);
   }
 
   get address(): { host: string; port: number } {

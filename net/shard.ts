@@ -204,9 +204,9 @@ export class Shard {
   }
 
   #makeCleaning(): ShardCleaning {
-    const { data, ports, logger } = this.#options;
+    const { ports, logger } = this.#options;
     return new ShardCleaning({
-      config: data.config.cleaner,
+      config: () => this.#live.current.cleaner,
       clock: ports.clock,
       logger,
       leaders: () => this.#partitions.table.values(),

@@ -20,21 +20,21 @@ const idleMs = 30_000;
 
 export class CleanerPool {
   readonly #supervisor: Supervisor;
-  readonly #config: CleanerConfig;
+  readonly #config: () => CleanerConfig;
   /** By shard: how much the log needs it that needs it most. */
   readonly #offers = new Map<Worker, number>();
   readonly #cleaners = new Set<Cleaner>();
   #isStopped: boolean = false;
   #started = 0;
 
-  constructor(supervisor: Supervisor, config: CleanerConfig) {
+  constructor(supervisor: Supervisor, config: () => CleanerConfig) {
     this.#supervisor = supervisor;
     this.#config = config;
   }
 
   /** A shard has something to clean: it gets a port to a thread when one is free. Replaces its earlier offer. */
   offer(shard: Worker, need: number): void {
-    if (this.#isStopped || this.#config.threads === 0) return;
+    if (this.#isStopped) return;
     this.#offers.set(shard, need);
     this.#match();
   }
@@ -71,12 +71,12 @@ export class CleanerPool {
 
   #free(): Cleaner | null {
     for (const cleaner of this.#cleaners) if (!cleaner.isBusy) return cleaner;
-    return this.#cleaners.size < this.#config.threads ? this.#start() : null;
+    return this.#cleaners.size < this.#config().threads ? this.#start() : null;
   }
 
   #start(): Cleaner {
     const { threads, dedupeBufferSize, ioBufferLoadFactor, ioBufferSize, ioMaxBytesPerSecond } =
-      this.#config;
+      this.#config();
     const data: CleanerThreadData = {
       budget: {
         mapBytes: Math.floor(dedupeBufferSize / threads),

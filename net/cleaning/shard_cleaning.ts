@@ -20,7 +20,8 @@ import type { Logger } from '../logger.ts';
 import type { JobEvent, JobFailure, JobRequest } from './cleaner_messages.ts';
 
 export interface ShardCleaningOptions {
-  readonly config: CleanerConfig;
+  /** As it is now. */
+  readonly config: () => CleanerConfig;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly leaders: () => Iterable<PartitionLeader>;
@@ -73,7 +74,7 @@ export class ShardCleaning {
   /** Once a second. */
   tick(): void {
     const { config, clock } = this.#options;
-    if (!config.enable || this.#isStopped) return;
+    if (!config().enable || this.#isStopped) return;
     for (const [log, job] of this.#jobs) if (!log.config.cleanupPolicy.compact) this.#abort(job);
     if (clock.monotonicMs() >= this.#nextLookMs) this.#look();
   }
@@ -134,7 +135,7 @@ export class ShardCleaning {
   #look(): void {
     if (this.#isLooking) return;
     this.#isLooking = true;
-    this.#nextLookMs = this.#options.clock.monotonicMs() + this.#options.config.backoffMs;
+    this.#nextLookMs = this.#options.clock.monotonicMs() + this.#options.config().backoffMs;
     const leaders = [...this.#options.leaders()];
     let need = 0;
     let best: PartitionLeader | null = null;

@@ -68,6 +68,7 @@ export interface BrokerConfig extends ListenerSettings {
 /** What can be set while the broker runs; every thread must take a new value of it without a restart. */
 export type DynamicConfig = Pick<
   BrokerConfig,
+  | 'cleaner'
   | 'logDefaults'
   | 'minInsyncReplicas'
   | 'maxConnections'
@@ -107,7 +108,6 @@ export function buildBrokerConfig(settings: Settings, around: Surroundings): Bro
     ...readNetworkLimits(settings, around.memoryBytes),
     ...readUpkeep(settings),
     ...readDynamicConfig(settings),
-    ...readCleaner(settings),
     explicit: explicitTexts(settings),
     overrides: { cluster: {}, broker: {} },
   };
@@ -120,6 +120,7 @@ export function buildBrokerConfig(settings: Settings, around: Surroundings): Bro
 export function readDynamicConfig(settings: Settings): DynamicConfig {
   return {
     logDefaults: logDefaults(settings, readDurability(settings)),
+    ...readCleaner(settings),
     minInsyncReplicas: settings.number('min.insync.replicas'),
     maxConnections: settings.number('max.connections'),
     maxConnectionsPerIp: settings.number('max.connections.per.ip'),

@@ -53,7 +53,7 @@ class Bench {
       onHighWatermark: () => {},
     });
     this.cleaning = new ShardCleaning({
-      config: { ...cleaner, enable },
+      config: () => ({ ...cleaner, enable }),
       clock: world.clock,
       logger: new LevelLogger(
         { level: 'debug', format: 'text' },

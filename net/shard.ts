@@ -6,15 +6,14 @@
  */
 import { randomInt } from 'node:crypto';
 import type { MessagePort } from 'node:worker_threads';
-import { native } from '../engine/native.ts';
 import type { Clock, Disk, PageCache, Random } from '../engine/ports.ts';
-import { ReadAhead } from '../engine/read_ahead.ts';
+import type { ReadAhead } from '../engine/read_ahead.ts';
 import { ThreadCalls } from '../engine/thread/calls.ts';
 import type { MetadataChanges } from '../replication/metadata/changes.ts';
 import { MetadataImage } from '../replication/metadata/image.ts';
 import type { PartitionLeader } from '../replication/partition/leader.ts';
 import { serveAdministration } from './administration_calls.ts';
-import type { BrokerConfig } from './config/broker_config.ts';
+import { ShardCleaning } from './cleaning/shard_cleaning.ts';
 import { LiveConfig } from './config/live_config.ts';
 import { Fabric } from './fabric/fabric.ts';
 import type { FabricMemory } from './fabric/fabric_memory.ts';
@@ -31,12 +30,12 @@ import { LossWarnings } from './retention/loss_warnings.ts';
 import { type Place, Routes } from './routes.ts';
 import { makeRegistry } from './served_apis.ts';
 import type { ConnectionOrigin } from './server/connection.ts';
-import { ConnectionHost } from './server/connection_host.ts';
+import type { ConnectionHost } from './server/connection_host.ts';
 import { FetchSessions } from './server/fetch_sessions.ts';
 import { Purgatory } from './server/purgatory.ts';
-import type { Registry } from './server/registry.ts';
 import { followSettings } from './setting_changes.ts';
 import type { ShardCalls } from './shard_calls.ts';
+import { makeConnections, makeReadAhead } from './shard_connections.ts';
 import type { FromShard, ShardData } from './shard_messages.ts';
 import { ShardPartitions } from './shard_partitions.ts';
 import type { ShardServices } from './shard_services.ts';
@@ -61,13 +60,12 @@ export interface ShardOptions {
 
 const tickMs = 1_000;
 const sessionIdEnd = 0x7fffffff;
-/** Of cold ranges, for each device: its queue stays short for the flushes. */
-const devicePiecesMax = 2;
 
 export class Shard {
   readonly #options: ShardOptions;
   readonly #readAhead: ReadAhead;
   readonly #partitions: ShardPartitions;
+  readonly #cleaning: ShardCleaning;
   readonly #quorum: QuorumClient;
   readonly #image: MetadataImage;
   readonly #live: LiveConfig;
@@ -91,11 +89,7 @@ export class Shard {
     this.#options = options;
     const { data, ports, logger, port, fabric } = options;
     const { config } = data;
-    this.#readAhead = new ReadAhead({
-      pageCache: ports.pageCache,
-      piecesMax: readPiecesMax(fabric.shardCount),
-      devicePiecesMax,
-    });
+    this.#readAhead = makeReadAhead(ports.pageCache, fabric.shardCount);
     const live = new LiveConfig(config);
     this.#live = live;
     const image = new MetadataImage(data.clusterId);
@@ -111,10 +105,12 @@ export class Shard {
       logger,
       defer: (run) => this.#defer(run),
       onHighWatermark: (leader) => this.#onHighWatermark(leader),
-      onDeleted: (deleted) => this.#post({ type: 'shard.deleted', ...deleted }),
+      onDeleted: (log, deleted) =>
+        this.#cleaning.release(log, () => this.#post({ type: 'shard.deleted', ...deleted })),
       onDirFailed: (path, reason) => this.#post({ type: 'shard.dirFailed', path, reason }),
       onAllFailed: (reason) => this.#post({ type: 'shard.failed', reason }),
     });
+    this.#cleaning = this.#makeCleaning();
     this.#quorum = new QuorumClient({
       port,
       nodeId: config.nodeId,
@@ -188,6 +184,11 @@ export class Shard {
     this.#closing.resolve();
   }
 
+  /** A thread of the cleaner's is free. */
+  clean(port: MessagePort): void {
+    this.#cleaning.serve(port);
+  }
+
   /** Takes over a connected descriptor. */
   adopt(fd: number, origin: ConnectionOrigin): void {
     this.#connections.adopt(fd, origin);
@@ -205,6 +206,7 @@ export class Shard {
     const drained = this.#connections.stop(graceMs);
     this.#purgatory.expireAll();
     await drained;
+    await this.#cleaning.stop();
     this.#post({ type: 'shard.drained' });
     await this.#closing.promise;
     const { dirs, clean } = await this.#partitions.close();
@@ -226,6 +228,21 @@ export class Shard {
         logger,
         aheadMs: logRetentionWarnAheadMs,
       }),
+      defer: (run) => this.#defer(run),
+    });
+  }
+
+  #makeCleaning(): ShardCleaning {
+    const { ports, logger } = this.#options;
+    return new ShardCleaning({
+      config: () => this.#live.current.cleaner,
+      clock: ports.clock,
+      logger,
+      leaders: () => this.#partitions.table.values(),
+      offer: (need) => this.#post({ type: 'shard.dirty', need }),
+      onCleaned: (leader) =>
+        this.#post({ type: 'shard.checkpoint', dirs: [this.#partitions.marksOf(leader)] }),
+      onBroken: (log, error) => this.#partitions.failDirectoryOf(log, error),
       defer: (run) => this.#defer(run),
     });
   }
@@ -297,6 +314,7 @@ export class Shard {
   #tick(): void {
     this.#partitions.tick();
     this.#retention.tick();
+    this.#cleaning.tick();
     this.#fabric.tick();
   }
 
@@ -339,38 +357,4 @@ function makeCalls({ shard, peers }: FabricMemory): ShardCalls {
   const ports: (MessagePort | undefined)[] = [];
   for (const peer of peers) ports[peer.shard] = peer.callPort;
   return new ThreadCalls(shard, ports);
-}
-
-function makeConnections(
-  { data, logger, port, fabric: { shardCount } }: ShardOptions,
-  registry: Registry,
-  fabric: Fabric,
-  readAhead: ReadAhead,
-): ConnectionHost {
-  const config: BrokerConfig = data.config;
-  const calls = native();
-  const host = new ConnectionHost({
-    registry,
-    limits: {
-      frameBytesMax: config.socketRequestMaxBytes,
-      requestMemoryBytesMax: Math.ceil(config.queuedMaxRequestBytes / shardCount),
-      idleMsMax: config.connectionsMaxIdleMs,
-    },
-    log: logger,
-    sendFile: calls === null ? null : calls.sendfile,
-    readAhead,
-    onConnectionClosed: (connectionId) => {
-      const message: FromShard = { type: 'shard.closed', connectionId };
-      port.postMessage(message);
-    },
-    isCongested: () => fabric.isCongested,
-  });
-  host.memory.slabs.onRetired = (slabId) => fabric.retireSlab(slabId);
-  return host;
-}
-
-/** Pieces of cold ranges that are read at a time: all shards together leave half of libuv's threads to the flushes. */
-function readPiecesMax(shardCount: number): number {
-  const threads = Number(process.env['UV_THREADPOOL_SIZE']) || 4;
-  return Math.max(1, Math.floor(threads / 2 / shardCount));
 }

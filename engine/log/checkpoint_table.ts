@@ -11,6 +11,8 @@ export interface PartitionMarks {
   readonly recoveryPoint: number;
   readonly logStartOffset: number;
   readonly highWatermark: number;
+  /** Below it the log is compacted; absent where it never was. */
+  readonly cleanedOffset?: number;
 }
 
 export interface PartitionCheckpoint extends PartitionMarks {
@@ -63,7 +65,8 @@ export class CheckpointTable {
       const isSame = known?.topicId === start.topicId;
       const recoveryPoint = isSame ? known.recoveryPoint : 0;
       const highWatermark = isSame ? known.highWatermark : 0;
-      this.report({ ...start, recoveryPoint, highWatermark });
+      const cleanedOffset = isSame ? (known.cleanedOffset ?? 0) : 0;
+      this.report({ ...start, recoveryPoint, highWatermark, cleanedOffset });
     }
   }
 

@@ -185,7 +185,7 @@ export class ShardWorld {
       logDirs: this.#directories.data(),
       defer: (run) => this.#deferred.push(run),
       onHighWatermark: (leader) => this.#woken.push(leader),
-      onDeleted: (deleted) => this.deleted.push(deleted),
+      onDeleted: (_log, deleted) => this.deleted.push(deleted),
       onDirFailed: (path) => {
         this.failedDirs.push(path);
         this.#directories.noteFlushFailure(path);

@@ -63,10 +63,8 @@ export class CheckpointTable {
     for (const start of starts) {
       const known = this.#entries.get(partitionDirectoryName(start.topic, start.partition));
       const isSame = known?.topicId === start.topicId;
-      const recoveryPoint = isSame ? known.recoveryPoint : 0;
-      const highWatermark = isSame ? known.highWatermark : 0;
-      const cleanedOffset = isSame ? (known.cleanedOffset ?? 0) : 0;
-      this.report({ ...start, recoveryPoint, highWatermark, cleanedOffset });
+      const marks = isSame ? known : { recoveryPoint: 0, highWatermark: 0 };
+      this.report({ ...marks, ...start });
     }
   }
 

@@ -94,6 +94,15 @@ test('a report that is late does not take a log start back, one of another topic
   assert.equal(table.remove('t', 0, idB), true);
 });
 
+test('a log start that moves leaves alone how far the log is compacted', () => {
+  const table = new CheckpointTable();
+  table.report({ ...marks(idA, 3), cleanedOffset: 6 });
+  table.advance([{ topic: 't', topicId: idA, partition: 0, logStartOffset: 8 }]);
+  assert.deepEqual(table.values(), [{ ...marks(idA, 8), cleanedOffset: 6 }]);
+  table.advance([{ topic: 't', topicId: idB, partition: 0, logStartOffset: 1 }]);
+  assert.equal(table.values()[0]?.cleanedOffset, undefined);
+});
+
 test('what is to be written counts when it is', () => {
   const table = new CheckpointTable();
   table.report(marks(idA, 3));

@@ -39,7 +39,9 @@ function startIn(disk: SimDisk): number | undefined {
 test('marks of a topic that was deleted are not those of the one that has its name now', () => {
   const disk = newDisk();
   own(disk, idA);
-  new CheckpointFiles(disk, '/data').write([marks(idA)], (error) => assert.equal(error, null));
+  new CheckpointFiles(disk, '/data').write([{ ...marks(idA), cleanedOffset: 6 }], (error) =>
+    assert.equal(error, null),
+  );
   settle(disk);
   assert.equal(startIn(disk), 3);
   own(disk, idB);
@@ -47,6 +49,7 @@ test('marks of a topic that was deleted are not those of the one that has its na
     recoveryPoint: 0,
     highWatermark: 0,
     logStartOffset: 0,
+    cleanedOffset: 0,
     topicId: idB,
   });
 });

@@ -16,6 +16,7 @@ import {
   metadataTopicName,
   uuidMetadataTopic,
 } from '../replication/metadata/records.ts';
+import { CleanerPool } from './cleaning/cleaner_pool.ts';
 import type { BrokerConfig } from './config/broker_config.ts';
 import { LiveConfig } from './config/live_config.ts';
 import { createFabric, type FabricMemory, fabricTransfers } from './fabric/fabric_memory.ts';
@@ -80,6 +81,7 @@ class RunningBroker implements Broker {
   readonly #failure = Promise.withResolvers<Error>();
   readonly #listeners: Listeners;
   readonly #supervisor: Supervisor;
+  readonly #cleaners: CleanerPool;
   #directories: LogDirectories | null = null;
   #quorum: MetadataQuorumParts | null = null;
   #brokerEpoch = -1;
@@ -108,6 +110,7 @@ class RunningBroker implements Broker {
       onUnresponsive: (name, silentMs) =>
         logger.warn({ thread: name, silentMs: Math.round(silentMs) }, 'a thread does not respond'),
     });
+    this.#cleaners = new CleanerPool(this.#supervisor, () => this.#live.current.cleaner);
   }
 
   get address(): { host: string; port: number } {
@@ -155,6 +158,7 @@ class RunningBroker implements Broker {
 
   async stop(): Promise<void> {
     await this.#listeners.close();
+    this.#cleaners.stop();
     const late = await this.#supervisor.stop(stopGraceMs.threads);
     if (late.length > 0) this.#logger.error(`did not stop in time: ${late.join(', ')}`);
     const quorum = this.#quorum!;
@@ -174,6 +178,7 @@ class RunningBroker implements Broker {
   /** Closes what a failed start has opened. The reason is on its way to the caller, so that errors here are not. */
   async abandon(): Promise<void> {
     await this.#listeners.close();
+    this.#cleaners.stop();
     await this.#supervisor.stop(stopGraceMs.threads);
     if (this.#checkpointTimer !== null) clearInterval(this.#checkpointTimer);
     await this.#quorum?.host.close().catch(() => undefined);
@@ -273,6 +278,9 @@ class RunningBroker implements Broker {
     switch (message.type) {
       case 'shard.closed':
         this.#listeners.closed(message.connectionId);
+        break;
+      case 'shard.dirty':
+        this.#cleaners.offer(this.#shards[shard]!.worker, message.need);
         break;
       case 'shard.checkpoint':
         directories.report(message.dirs);

@@ -53,6 +53,10 @@ export function runShard(ports: ShardPorts): void {
       case 'shard.logStartsStored':
         shard?.logStartsStored(message.number, message.failed);
         break;
+      case 'shard.cleaner':
+        if (shard === null) message.port.close();
+        else shard.clean(message.port);
+        break;
       case 'shard.close':
         shard?.closeLogs();
         break;

@@ -5,12 +5,14 @@
  * memory comes from its slabs. Nothing here blocks but page-cache writes and metadata changes.
  */
 import { randomInt } from 'node:crypto';
+import type { MessagePort } from 'node:worker_threads';
 import type { Clock, Disk, PageCache, Random } from '../engine/ports.ts';
-import { ReadAhead } from '../engine/read_ahead.ts';
+import type { ReadAhead } from '../engine/read_ahead.ts';
 import type { MetadataChanges } from '../replication/metadata/changes.ts';
 import { MetadataImage } from '../replication/metadata/image.ts';
 import type { PartitionLeader } from '../replication/partition/leader.ts';
 import { serveAdministration } from './administration_calls.ts';
+import { ShardCleaning } from './cleaning/shard_cleaning.ts';
 import { LiveConfig } from './config/live_config.ts';
 import { Fabric } from './fabric/fabric.ts';
 import type { FabricMemory } from './fabric/fabric_memory.ts';
@@ -34,9 +36,10 @@ import { FetchSessions } from './server/fetch_sessions.ts';
 import { Purgatory } from './server/purgatory.ts';
 import { followSettings } from './setting_changes.ts';
 import type { ShardCalls } from './shard_calls.ts';
+import { makeConnections, makeReadAhead } from './shard_connections.ts';
 import type { FromShard, ShardData } from './shard_messages.ts';
 import { ShardPartitions } from './shard_partitions.ts';
-import { makeCalls, makeConnections, makeGroups } from './shard_parts.ts';
+import { makeCalls, makeGroups } from './shard_parts.ts';
 import type { ShardServices } from './shard_services.ts';
 import { TopicRules } from './topic_rules.ts';
 
@@ -59,13 +62,12 @@ export interface ShardOptions {
 
 const tickMs = 1_000;
 const sessionIdEnd = 0x7fffffff;
-/** Of cold ranges, for each device: its queue stays short for the flushes. */
-const devicePiecesMax = 2;
 
 export class Shard {
   readonly #options: ShardOptions;
   readonly #readAhead: ReadAhead;
   readonly #partitions: ShardPartitions;
+  readonly #cleaning: ShardCleaning;
   readonly #quorum: QuorumClient;
   readonly #image: MetadataImage;
   readonly #live: LiveConfig;
@@ -90,11 +92,7 @@ export class Shard {
     this.#options = options;
     const { data, ports, logger, port, fabric } = options;
     const { config } = data;
-    this.#readAhead = new ReadAhead({
-      pageCache: ports.pageCache,
-      piecesMax: readPiecesMax(fabric.shardCount),
-      devicePiecesMax,
-    });
+    this.#readAhead = makeReadAhead(ports.pageCache, fabric.shardCount);
     const live = new LiveConfig(config);
     this.#live = live;
     const image = new MetadataImage(data.clusterId);
@@ -110,10 +108,12 @@ export class Shard {
       logger,
       defer: (run) => this.#defer(run),
       onHighWatermark: (leader) => this.#onHighWatermark(leader),
-      onDeleted: (deleted) => this.#post({ type: 'shard.deleted', ...deleted }),
+      onDeleted: (log, deleted) =>
+        this.#cleaning.release(log, () => this.#post({ type: 'shard.deleted', ...deleted })),
       onDirFailed: (path, reason) => this.#post({ type: 'shard.dirFailed', path, reason }),
       onAllFailed: (reason) => this.#post({ type: 'shard.failed', reason }),
     });
+    this.#cleaning = this.#makeCleaning();
     this.#quorum = new QuorumClient({
       port,
       nodeId: config.nodeId,
@@ -186,6 +186,11 @@ export class Shard {
     this.#closing.resolve();
   }
 
+  /** A thread of the cleaner's is free. */
+  clean(port: MessagePort): void {
+    this.#cleaning.serve(port);
+  }
+
   /** Takes over a connected descriptor. */
   adopt(fd: number, origin: ConnectionOrigin): void {
     this.#connections.adopt(fd, origin);
@@ -204,6 +209,7 @@ export class Shard {
     const drained = this.#connections.stop(graceMs);
     this.#purgatory.expireAll();
     await drained;
+    await this.#cleaning.stop();
     this.#post({ type: 'shard.drained' });
     await this.#closing.promise;
     const { dirs, clean } = await this.#partitions.close();
@@ -225,6 +231,21 @@ export class Shard {
         logger,
         aheadMs: logRetentionWarnAheadMs,
       }),
+      defer: (run) => this.#defer(run),
+    });
+  }
+
+  #makeCleaning(): ShardCleaning {
+    const { ports, logger } = this.#options;
+    return new ShardCleaning({
+      config: () => this.#live.current.cleaner,
+      clock: ports.clock,
+      logger,
+      leaders: () => this.#partitions.table.values(),
+      offer: (need) => this.#post({ type: 'shard.dirty', need }),
+      onCleaned: (leader) =>
+        this.#post({ type: 'shard.checkpoint', dirs: [this.#partitions.marksOf(leader)] }),
+      onBroken: (log, error) => this.#partitions.failDirectoryOf(log, error),
       defer: (run) => this.#defer(run),
     });
   }
@@ -299,6 +320,7 @@ export class Shard {
   #tick(): void {
     this.#partitions.tick();
     this.#retention.tick();
+    this.#cleaning.tick();
     this.#fabric.tick();
   }
 
@@ -336,10 +358,4 @@ export class Shard {
   #post(message: FromShard): void {
     this.#options.port.postMessage(message);
   }
-}
-
-/** Pieces of cold ranges that are read at a time: all shards together leave half of libuv's threads to the flushes. */
-function readPiecesMax(shardCount: number): number {
-  const threads = Number(process.env['UV_THREADPOOL_SIZE']) || 4;
-  return Math.max(1, Math.floor(threads / 2 / shardCount));
 }

@@ -2,6 +2,7 @@
  * What main and a shard thread say to each other, beside the quorum's messages on the same port
  * (`quorum_messages.ts`). All of it is structured-cloneable.
  */
+import type { MessagePort } from 'node:worker_threads';
 import type {
   LogStart,
   PartitionCheckpoint,
@@ -52,6 +53,8 @@ export type ToShard =
   | { readonly type: 'shard.close' }
   /** The log starts of that request are on stable storage, or could not be written. */
   | { readonly type: 'shard.logStartsStored'; readonly number: number; readonly failed: boolean }
+  /** A thread of the cleaner's is free: the port is to it, for one job (`cleaner_messages.ts`). */
+  | { readonly type: 'shard.cleaner'; readonly port: MessagePort }
   /** A log directory failed on another shard. */
   | { readonly type: 'shard.failDir'; readonly path: string; readonly reason: string }
   /** A descriptor that is the shard's from now on. */
@@ -59,6 +62,8 @@ export type ToShard =
 
 export type FromShard =
   | { readonly type: 'shard.closed'; readonly connectionId: number }
+  /** The shard has a log to clean: how much it needs that, for comparison with other shards'. */
+  | { readonly type: 'shard.dirty'; readonly need: number }
   | { readonly type: 'shard.checkpoint'; readonly dirs: readonly LogDirCheckpoint[] }
   | ({ readonly type: 'shard.logStarts' } & LogStartRequest)
   | ({ readonly type: 'shard.deleted' } & DeletedPartition)

@@ -6,6 +6,7 @@
  * makes nothing durable; the first flush that counts covers the names of its files too (`FlushGroup`).
  */
 import { ErrorCode } from '../engine/error_code.gen.ts';
+import type { PartitionCheckpoint } from '../engine/log/checkpoint_table.ts';
 import { type FlushEvents, FlushGroup, flushEachMaxDefault } from '../engine/log/flush_group.ts';
 import { parentOf, partitionDirectoryName } from '../engine/log/partition_directory.ts';
 import { PartitionLog } from '../engine/log/partition_log.ts';
@@ -20,6 +21,7 @@ import type { Placements } from './fabric/placements.ts';
 import type { LogDirUse, LogDirUseRequest, PartitionUse } from './log_dir_use.ts';
 import type { Logger } from './logger.ts';
 import { PartitionTable } from './partition_table.ts';
+import { reportRecovery } from './recovery_report.ts';
 import type { DeletedPartition, LogDirCheckpoint, LogDirData } from './shard_messages.ts';
 
 export interface ShardPartitionsOptions {
@@ -38,7 +40,7 @@ export interface ShardPartitionsOptions {
   /** The partition has more to read. */
   readonly onHighWatermark: (leader: PartitionLeader) => void;
   /** A partition's directory waits under a new name to be removed. */
-  readonly onDeleted: (deleted: DeletedPartition) => void;
+  readonly onDeleted: (log: PartitionLog, deleted: DeletedPartition) => void;
   /** A write or flush in the log directory failed. */
   readonly onDirFailed: (path: string, reason: string) => void;
   /** No log directory is left. */
@@ -108,6 +110,16 @@ export class ShardPartitions {
   failDirectory(path: string, reason: string): void {
     const dir = this.#dirs.find((one) => one.path === path);
     dir?.group.takeOffline(new DiskError('EIO', reason));
+  }
+
+  /** The same, found in the directory of a log. */
+  failDirectoryOf(log: PartitionLog, error: DiskError): void {
+    this.#dirs.find(({ path }) => isIn(log, path))?.group.takeOffline(error);
+  }
+
+  /** What the checkpoints are to say of one partition now. */
+  marksOf(leader: PartitionLeader): LogDirCheckpoint {
+    return { path: parentOf(leader.log.dir), partitions: [checkpointOf(leader)] };
   }
 
   /** Brings what a restart would have to read again up to date on the disk; `done` gets the directories that went well. */
@@ -242,6 +254,7 @@ export class ShardPartitions {
       config: logConfigFor(overrides, live.current),
       recoveryPoint: marks?.recoveryPoint ?? 0,
       logStartOffset: marks?.logStartOffset ?? 0,
+      cleanedOffset: marks?.cleanedOffset ?? 0,
       cleanShutdown: dir.cleanShutdown,
       afterPowerLoss: dir.afterPowerLoss,
       dropCache: dir.dropCache,
@@ -250,7 +263,7 @@ export class ShardPartitions {
     // The marks describe what was there at the start, and not a later topic of the same name. When the log could not be
     // opened they stay for the next attempt, which must look for it in the same directory.
     dir.partitions.delete(name);
-    this.#reportRecovery(log, marks !== undefined);
+    reportRecovery(log, marks !== undefined, this.#options.logger);
     const leader = new PartitionLeader({
       topic: topic.name,
       topicId: topic.id,
@@ -290,7 +303,7 @@ export class ShardPartitions {
     try {
       const renamed = log.delete();
       const { topic: name, topicId } = leader;
-      this.#options.onDeleted({ path: dir.path, topic: name, topicId, partition, renamed });
+      this.#options.onDeleted(log, { path: dir.path, topic: name, topicId, partition, renamed });
     } catch (error) {
       // Its directory keeps its name, and the next start sets it aside.
       if (!(error instanceof DiskError)) throw error;
@@ -343,46 +356,16 @@ export class ShardPartitions {
   #marks(dir: LogDir): LogDirCheckpoint {
     const partitions = [];
     for (const [log, leader] of this.#leaders) {
-      if (!isIn(log, dir.path)) continue;
-      partitions.push({
-        topic: log.topic,
-        topicId: log.topicId,
-        partition: log.partition,
-        recoveryPoint: log.recoveryPoint,
-        logStartOffset: log.logStartOffset,
-        highWatermark: leader.highWatermark,
-      });
+      if (isIn(log, dir.path)) partitions.push(checkpointOf(leader));
     }
     return { path: dir.path, partitions };
   }
+}
 
-  #reportRecovery(log: PartitionLog, known: boolean): void {
-    const { logger } = this.#options;
-    const { recovery } = log;
-    const partition = partitionDirectoryName(log.topic, log.partition);
-    if (recovery.isNew && known)
-      logger.error(
-        { partition },
-        'the directory of a partition was gone and has been made anew, empty',
-      );
-    if (recovery.cutBytes > 0)
-      logger.info({ partition, bytes: recovery.cutBytes }, 'cut an unfinished write off the log');
-    if (recovery.lost !== null)
-      logger.error(
-        { partition, ...recovery.lost },
-        'the log ends before what was flushed: records are lost',
-      );
-    if (recovery.strayPath !== null)
-      logger.warn(
-        { partition, renamed: recovery.strayPath },
-        'the directory held the records of an older topic of this name and was set aside',
-      );
-    for (const range of recovery.setAside)
-      logger.error(
-        { partition, ...range },
-        'damaged records were set aside in a file of their own',
-      );
-  }
+function checkpointOf({ log, highWatermark }: PartitionLeader): PartitionCheckpoint {
+  const { topic, topicId, partition, recoveryPoint, logStartOffset } = log;
+  const { cleanedOffset } = log.cleaning;
+  return { topic, topicId, partition, recoveryPoint, logStartOffset, highWatermark, cleanedOffset };
 }
 
 /** One log directory may lie in another one. */

@@ -2,21 +2,14 @@
 import { randomUUID } from 'node:crypto';
 import type { MessagePort } from 'node:worker_threads';
 import { GroupCoordinator } from '../engine/groups/group_coordinator.ts';
-import { native } from '../engine/native.ts';
-import type { ReadAhead } from '../engine/read_ahead.ts';
 import { ThreadCalls } from '../engine/thread/calls.ts';
 import type { MetadataImage } from '../replication/metadata/image.ts';
-import type { BrokerConfig } from './config/broker_config.ts';
-import type { Fabric } from './fabric/fabric.ts';
 import type { FabricMemory } from './fabric/fabric_memory.ts';
 import { GroupCoordinators } from './groups/group_coordinators.ts';
 import type { PartitionTable } from './partition_table.ts';
-import { ConnectionHost } from './server/connection_host.ts';
 import { Purgatory } from './server/purgatory.ts';
-import type { Registry } from './server/registry.ts';
 import type { ShardOptions } from './shard.ts';
 import type { ShardCalls } from './shard_calls.ts';
-import type { FromShard } from './shard_messages.ts';
 
 export function makeCalls({ shard, peers }: FabricMemory): ShardCalls {
   const ports: (MessagePort | undefined)[] = [];
@@ -45,32 +38,4 @@ export function makeGroups(
   groups.serve(calls);
   calls.serve('groups.behind', (asked) => groups.behind(asked));
   return groups;
-}
-
-export function makeConnections(
-  { data, logger, port, fabric: { shardCount } }: ShardOptions,
-  registry: Registry,
-  fabric: Fabric,
-  readAhead: ReadAhead,
-): ConnectionHost {
-  const config: BrokerConfig = data.config;
-  const calls = native();
-  const host = new ConnectionHost({
-    registry,
-    limits: {
-      frameBytesMax: config.socketRequestMaxBytes,
-      requestMemoryBytesMax: Math.ceil(config.queuedMaxRequestBytes / shardCount),
-      idleMsMax: config.connectionsMaxIdleMs,
-    },
-    log: logger,
-    sendFile: calls === null ? null : calls.sendfile,
-    readAhead,
-    onConnectionClosed: (connectionId) => {
-      const message: FromShard = { type: 'shard.closed', connectionId };
-      port.postMessage(message);
-    },
-    isCongested: () => fabric.isCongested,
-  });
-  host.memory.slabs.onRetired = (slabId) => fabric.retireSlab(slabId);
-  return host;
 }

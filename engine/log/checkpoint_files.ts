@@ -1,5 +1,6 @@
 /**
- * A log directory's checkpoint files: recovery points, high watermarks, log starts, Kafka's in name and form, and one
+ * A log directory's checkpoint files: recovery points, high watermarks, log starts and how far logs are
+ * compacted, Kafka's in name and form, and one
  * of our own that says which topic ids their lines are about.
  *
  * Thread: main; one write at a time. Durability: what was written is on stable storage, with its names, when the call
@@ -18,6 +19,7 @@ import { parsePartitionDirectory, partitionDirectoryName } from './partition_dir
 const recoveryPointFile = 'recovery-point-offset-checkpoint';
 const highWatermarkFile = 'replication-offset-checkpoint';
 const logStartFile = 'log-start-offset-checkpoint';
+const cleanedFile = 'cleaner-offset-checkpoint';
 /** Ours. */
 const topicIdFile = '.millrace_checkpoint_topics';
 
@@ -33,6 +35,8 @@ type File = readonly [name: string, lines: readonly string[]];
 export class CheckpointFiles {
   readonly #disk: Disk;
   readonly #path: string;
+  /** The cleaner's checkpoint has lines. */
+  #hasCleaned: boolean = false;
   /** What the file with the topic ids says. */
   #topicIds = '';
 
@@ -49,6 +53,8 @@ export class CheckpointFiles {
     const recoveryPoints = this.#readOffsets(recoveryPointFile, warnings);
     const highWatermarks = this.#readOffsets(highWatermarkFile, warnings);
     const logStarts = this.#readOffsets(logStartFile, warnings);
+    const cleaned = this.#readOffsets(cleanedFile, warnings);
+    this.#hasCleaned = cleaned.size > 0;
     const topicIds = this.#readTopicIds();
     const found = new Map<string, FoundPartition>();
     for (const name of names) {
@@ -63,6 +69,7 @@ export class CheckpointFiles {
         recoveryPoint: markIn(recoveryPoints),
         logStartOffset: markIn(logStarts),
         highWatermark: markIn(highWatermarks),
+        cleanedOffset: markIn(cleaned),
         topicId,
       });
     }
@@ -82,6 +89,10 @@ export class CheckpointFiles {
       [highWatermarkFile, partitions.map((one) => line(one, one.highWatermark))],
       logStartsOf(partitions),
     ];
+    const cleaned = partitions.filter(({ cleanedOffset = 0 }) => cleanedOffset > 0);
+    if (cleaned.length > 0 || this.#hasCleaned)
+      files.push([cleanedFile, cleaned.map((one) => line(one, one.cleanedOffset ?? 0))]);
+    this.#hasCleaned = cleaned.length > 0;
     this.#replaceAll(files, partitions, done);
   }
 

@@ -11,6 +11,8 @@ export interface PartitionMarks {
   readonly recoveryPoint: number;
   readonly logStartOffset: number;
   readonly highWatermark: number;
+  /** Below it the log is compacted; absent where it never was. */
+  readonly cleanedOffset?: number;
 }
 
 export interface PartitionCheckpoint extends PartitionMarks {
@@ -61,9 +63,8 @@ export class CheckpointTable {
     for (const start of starts) {
       const known = this.#entries.get(partitionDirectoryName(start.topic, start.partition));
       const isSame = known?.topicId === start.topicId;
-      const recoveryPoint = isSame ? known.recoveryPoint : 0;
-      const highWatermark = isSame ? known.highWatermark : 0;
-      this.report({ ...start, recoveryPoint, highWatermark });
+      const marks = isSame ? known : { recoveryPoint: 0, highWatermark: 0 };
+      this.report({ ...marks, ...start });
     }
   }
 

@@ -7,6 +7,9 @@ export const partitionMetadataFile = 'partition.metadata';
 export const segmentSuffixes = ['.log', '.index', '.timeindex', '.txnindex'] as const;
 /** Of a file that is out of use and waits to be removed. */
 export const deletedSuffix = '.deleted';
+/** Of a cleaned segment: while it is written, and when it is whole but has not taken its sources' place yet. */
+export const cleanedSuffix = '.cleaned';
+export const swapSuffix = '.swap';
 
 /** A segment's files are named after its base offset in 20 digits. */
 export function segmentFileName(baseOffset: number, suffix: string): string {

@@ -33,6 +33,16 @@ export class IndexFile {
     this.loaded = true;
   }
 
+  /** Takes over entries that the file holds as well. */
+  adopt(bytes: Uint8Array): void {
+    this.bytes = bytes;
+    this.count = Math.floor(bytes.length / this.entryBytes);
+    this.stored = this.count;
+    this.loaded = true;
+    this.#hasFile = true;
+    this.#fileTooLong = false;
+  }
+
   /**
    * Reads the file. Entries are not judged here: the caller calls `truncate` for those that are no good.
    * @param logBytes size of the segment's log: no more entries are read than that could have batches, since a Kafka that

@@ -35,6 +35,8 @@ export interface LogOptions {
   /** From the log directory's checkpoints; 0 when they have no entry. */
   readonly recoveryPoint: number;
   readonly logStartOffset: number;
+  /** From `cleaner-offset-checkpoint`: below it the log is compacted; default 0. */
+  readonly cleanedOffset?: number;
   /** The log directory was closed as it should be: nothing lies past the recovery point. */
   readonly cleanShutdown: boolean;
   /**

@@ -42,8 +42,12 @@ export class SegmentAge {
     if (used > config.segmentBytes - length) return true;
     if (lastOffset - segment.baseOffset > relativeOffsetMax) return true;
     if (isIndexFull(segment, config.segmentIndexBytes)) return true;
-    const jitterMs = Math.floor(this.#jitter * Math.min(config.segmentJitterMs, config.segmentMs));
-    return this.#waitedMs(segment, maxTimestamp, nowMs) > config.segmentMs - jitterMs;
+    // What stays in the segment that takes appends is not compacted (KIP-354).
+    const segmentMs = config.cleanupPolicy.compact
+      ? Math.min(config.segmentMs, config.maxCompactionLagMs)
+      : config.segmentMs;
+    const jitterMs = Math.floor(this.#jitter * Math.min(config.segmentJitterMs, segmentMs));
+    return this.#waitedMs(segment, maxTimestamp, nowMs) > segmentMs - jitterMs;
   }
 
   /** By the records' time where they have one, so that old data sent late is kept together as it would have been. */

@@ -10,6 +10,7 @@
 import { ErrorCode } from '../error_code.gen.ts';
 import { type ColdRead, DiskError } from '../ports.ts';
 import { LogAppender } from './appender.ts';
+import { CleanableLog } from './cleaner/cleanable_log.ts';
 import type { EpochCache, EpochEndOffset } from './epoch_cache.ts';
 import { FlushSet } from './flush_set.ts';
 import type { LogConfig } from './log_config.ts';
@@ -46,6 +47,8 @@ export class PartitionLog {
   reportedOffset: number;
   /** Moves the log's start up, and takes segments out of use. */
   readonly deletion: SegmentDeletion;
+  /** Compaction: the shard's side of it. */
+  readonly cleaning: CleanableLog;
   /** For the FlushGroup alone: what is dirty and what is being flushed. */
   readonly flush: LogFlushState;
 
@@ -66,6 +69,7 @@ export class PartitionLog {
     this.recovery = recovery;
     this.#parts = parts;
     this.#reader = new LogReader(parts);
+    this.cleaning = new CleanableLog(parts, this.#reader.marks, options.cleanedOffset ?? 0);
     this.flush = new LogFlushState(parts);
     this.#damageOffset = recovery.damage[0]?.fromOffset ?? Number.POSITIVE_INFINITY;
     this.appender = new LogAppender(parts, this.#reader.marks, this.isDamaged);
@@ -294,6 +298,7 @@ export class PartitionLog {
     truncateLog(this.#parts, offset);
     this.#reader.marks.clear();
     this.flush.truncate(this.logEndOffset);
+    this.cleaning.cleanedOffset = Math.min(this.cleaning.cleanedOffset, this.logEndOffset);
     this.reportedOffset = Math.min(this.reportedOffset, this.logEndOffset);
     return ErrorCode.NONE;
   }

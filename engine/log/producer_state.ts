@@ -9,6 +9,7 @@
  * Appends between `beginRound` and the write that makes them real can be undone together (`undoRound`).
  */
 import { ErrorCode } from '../error_code.gen.ts';
+import type { LastBatches } from './cleaner/cleaning_job.ts';
 import { incrementSequence, type ProducedBatch, ProducerEntry } from './producer_entry.ts';
 import type { ProducerFields } from './producer_fields.ts';
 import { decodeProducerSnapshot, encodeProducerSnapshot } from './producer_snapshot.ts';
@@ -142,6 +143,21 @@ export class ProducerState {
       if (offset >= 0 && (first < 0 || offset < first)) first = offset;
     }
     return first;
+  }
+
+  /** The last batches that lie below `offset`: the cleaner keeps them, so that their sequences are not forgotten. */
+  lastBatches(offset: number): LastBatches {
+    const producerIds: number[] = [];
+    const lastOffsets: number[] = [];
+    const epochs: number[] = [];
+    for (const { producerId, batches, batchCount, epoch } of this.#entries.values()) {
+      const last = batchCount === 0 ? -1 : (batches[batchCount - 1] as ProducedBatch).lastOffset;
+      if (last >= offset) continue;
+      producerIds.push(producerId);
+      lastOffsets.push(last);
+      epochs.push(epoch);
+    }
+    return { producerIds, lastOffsets, epochs };
   }
 
   /** Everything recorded from here on can be undone until the next call. */

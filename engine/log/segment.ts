@@ -8,6 +8,7 @@
 import { maxTimestampOf } from '../batch/header.ts';
 import type { Disk } from '../ports.ts';
 import { BatchScanner, Scan } from './batch_scanner.ts';
+import type { CleanedSegment } from './cleaner/cleaning_job.ts';
 import { segmentFileName } from './file_names.ts';
 import { OffsetIndex } from './offset_index.ts';
 import type { SegmentCache } from './segment_cache.ts';
@@ -37,6 +38,9 @@ export class Segment {
   #isCutFlushing: boolean = false;
   /** No longer part of the log: whoever has it pinned still reads it, and nothing of it is flushed any more. */
   isRemoved: boolean = false;
+  /** The cleaner's thread is giving it its names: nobody else may touch them. */
+  isSwapping: boolean = false;
+  #onFreed: (() => void) | null = null;
   /** Takes appends: its descriptor and indexes stay. */
   isActive: boolean = false;
   createdMs = 0;
@@ -143,11 +147,32 @@ export class Segment {
     else this.#closeNow();
   }
 
+  /** `run` is called once nobody has the segment pinned, at once perhaps. After `close`, which must have been called. */
+  whenFree(run: () => void): void {
+    if (this.#pins > 0) this.#onFreed = run;
+    else run();
+  }
+
   #closeNow(): void {
     this.#isClosing = false;
-    if (this.#fd < 0) return;
-    this.#files.disk.close(this.#fd);
+    if (this.#fd >= 0) this.#files.disk.close(this.#fd);
     this.#fd = -1;
+    this.#onFreed?.();
+    this.#onFreed = null;
+  }
+
+  /**
+   * Begins as a segment that another thread has written and flushed and that is open already: its indexes are what it
+   * has in its files.
+   */
+  adopt(fd: number, made: CleanedSegment): void {
+    this.#fd = fd;
+    this.offsets.file.adopt(made.offsetIndex);
+    this.times.file.adopt(made.timeIndex);
+    this.maxTimestamp = made.maxTimestamp;
+    this.maxTimestampOffset = made.maxTimestampOffset;
+    this.#isMaxTimestampKnown = true;
+    this.firstTimestamp = made.firstTimestamp;
   }
 
   /** Called by the cache: lets go of descriptor and indexes unless they are in use. */

@@ -114,7 +114,8 @@ export class SegmentDeletion {
 
   /**
    * Takes the segments below the log start out of use: their files get the suffix `.deleted`. Readers that have them
-   * pinned go on. The new names reach stable storage with the log's next flush.
+   * pinned go on. The new names reach stable storage with the log's next flush. One that the cleaner is putting in place
+   * stays until the next call, and what is behind it too.
    * @param snapshotOffset what `prepare` returned, which is flushed now
    * @returns the new names, to be removed when their time has come
    * @throws DiskError; what is left then goes with the next call
@@ -126,7 +127,7 @@ export class SegmentDeletion {
     for (let count = this.countBelowStart; count > 0; count -= 1) {
       const { first } = parts.segments;
       const next = parts.segments.at(1) as Segment;
-      if (next.baseOffset > snapshotOffset) break;
+      if (next.baseOffset > snapshotOffset || first.isSwapping) break;
       for (const suffix of segmentSuffixes) this.#retire(first, suffix, names);
       parts.segments.shift();
       letGo(parts, first);
@@ -150,7 +151,7 @@ export class SegmentDeletion {
     for (;;) {
       const { first } = parts.segments;
       const next = parts.segments.at(1);
-      if (next === undefined || next.baseOffset > offset) return names;
+      if (next === undefined || next.baseOffset > offset || first.isSwapping) return names;
       if (!this.#keepProducers(next.baseOffset)) return names;
       this.#retire(first, '.log', names);
       disk.flushDirectorySync(dir);

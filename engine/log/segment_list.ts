@@ -42,6 +42,11 @@ export class SegmentList {
     return this.#segments.shift() as Segment;
   }
 
+  /** Puts a segment in place of `count` others, which are not active. */
+  merge(number: number, count: number, segment: Segment): Segment[] {
+    return this.#segments.splice(number, count, segment);
+  }
+
   replace(number: number, segment: Segment): void {
     this.#segments[number] = segment;
     segment.isActive = number === this.#segments.length - 1;

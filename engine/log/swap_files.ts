@@ -4,7 +4,7 @@
  */
 import type { Disk } from '../ports.ts';
 import { BatchScanner, Scan } from './batch_scanner.ts';
-import { offsetInFileName, segmentFileName, segmentSuffixes } from './file_names.ts';
+import { offsetInFileName, segmentFileName, segmentSuffixes, swapSuffix } from './file_names.ts';
 import type { LogParts } from './log_parts.ts';
 
 /**
@@ -28,6 +28,9 @@ export function finishSwaps(parts: LogParts, names: readonly string[]): readonly
     if (base >= cleanedMin) removeSwap(parts, base);
     else takeSwap(parts, base, names);
   }
+  // Indexes that a crash has left behind under that name are made anew.
+  for (const name of disk.list(dir) ?? [])
+    if (name.endsWith(swapSuffix)) disk.unlink(`${dir}/${name}`);
   parts.isDirectoryDirty = true;
   return disk.list(dir) ?? [];
 }
@@ -37,7 +40,10 @@ function removeSwap({ files }: LogParts, base: number): void {
     files.disk.unlink(`${files.dir}/${segmentFileName(base, `${suffix}.swap`)}`);
 }
 
-/** The swap holds what the segments from its base up to the next one's after its last offset held. */
+/**
+ * The swap holds what the segments from its base up to the next one's after its last offset held. Their loss is flushed
+ * before it gets its name: a power cut could otherwise leave both.
+ */
 function takeSwap({ files }: LogParts, base: number, names: readonly string[]): void {
   const { disk, dir } = files;
   const end = lastOffsetIn(`${dir}/${segmentFileName(base, '.log.swap')}`, disk) + 1;
@@ -46,6 +52,7 @@ function takeSwap({ files }: LogParts, base: number, names: readonly string[]): 
     if (other < 0 || other < base || other >= end) continue;
     for (const suffix of segmentSuffixes) disk.unlink(`${dir}/${segmentFileName(other, suffix)}`);
   }
+  disk.flushDirectorySync(dir);
   for (const suffix of segmentSuffixes) {
     const path = `${dir}/${segmentFileName(base, suffix)}`;
     if (disk.status(`${path}.swap`) !== null) disk.rename(`${path}.swap`, path);

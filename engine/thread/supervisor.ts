@@ -7,7 +7,7 @@
  * Legal transitions of a thread:
  *   starting --ready------> running     watched from here on: loading modules may take its time
  *   starting, running --error or exit--> failed      reported once, for the first of all threads
- *   starting, running --stop--> stopping --exit--> stopped      or terminated when the grace has passed
+ *   starting, running --stop, retire--> stopping --exit--> stopped      or terminated when the grace has passed
  */
 import { MessageChannel, type MessagePort, type Transferable, Worker } from 'node:worker_threads';
 import type { FromThread, SupervisedData, ToThread } from './supervised_thread.ts';
@@ -106,6 +106,7 @@ export class Supervisor {
     worker.on('exit', (code) => {
       const expected = entry.state === 'stopping';
       entry.state = 'stopped';
+      this.#entries.splice(this.#entries.indexOf(entry), 1);
       port1.close();
       if (!expected) this.#fail(entry, `exited with code ${code}`, null);
       exited.resolve();
@@ -147,6 +148,14 @@ export class Supervisor {
     const late = living.filter((entry) => entry.state === 'stopping');
     await Promise.all(late.map((entry) => entry.thread.worker.terminate()));
     return late.map((entry) => entry.thread.name);
+  }
+
+  /** Tells one thread to stop, which nobody waits for; its end is no failure. */
+  retire(thread: SupervisedThread): void {
+    const entry = this.#entries.find((one) => one.thread === thread);
+    if (entry === undefined || entry.state === 'stopping' || entry.state === 'stopped') return;
+    entry.state = 'stopping';
+    entry.port.postMessage('stop' satisfies ToThread);
   }
 
   #startTimer(): NodeJS.Timeout {

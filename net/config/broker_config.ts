@@ -5,6 +5,7 @@
 import { availableParallelism, hostname, totalmem } from 'node:os';
 import { resolve } from 'node:path';
 import type { LogConfig } from '../../engine/log/log_config.ts';
+import { type CleanerConfig, readCleaner } from './cleaner_config.ts';
 import { crossCheck } from './cross_checks.ts';
 import { type GroupConfig, readGroups } from './group_config.ts';
 import { brokerKeys } from './key_table.ts';
@@ -52,6 +53,7 @@ export interface BrokerConfig extends ListenerSettings {
   readonly logRetentionWarnAheadMs: number;
   readonly producerIdExpirationMs: number;
   readonly producerIdExpirationCheckIntervalMs: number;
+  readonly cleaner: CleanerConfig;
   readonly backgroundThreads: number;
   readonly numRecoveryThreadsPerDataDir: number;
 
@@ -71,6 +73,7 @@ export interface BrokerConfig extends ListenerSettings {
 /** What can be set while the broker runs; every thread must take a new value of it without a restart. */
 export type DynamicConfig = Pick<
   BrokerConfig,
+  | 'cleaner'
   | 'logDefaults'
   | 'minInsyncReplicas'
   | 'maxConnections'
@@ -123,6 +126,7 @@ export function buildBrokerConfig(settings: Settings, around: Surroundings): Bro
 export function readDynamicConfig(settings: Settings): DynamicConfig {
   return {
     logDefaults: logDefaults(settings, readDurability(settings)),
+    ...readCleaner(settings),
     minInsyncReplicas: settings.number('min.insync.replicas'),
     maxConnections: settings.number('max.connections'),
     maxConnectionsPerIp: settings.number('max.connections.per.ip'),

@@ -6,7 +6,7 @@
  *
  * Thread: the connection's shard asks all shards for their partitions.
  */
-import { statfs } from 'node:fs/promises';
+import { statfsSync } from 'node:fs';
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import type { LogDirUse, PartitionUse } from '../log_dir_use.ts';
 import type { MessageInputs, MessageTypes } from '../protocol/messages.gen.ts';
@@ -40,10 +40,10 @@ async function answerDescribeLogDirs(
       shards.flatMap((dirs) => dirs.filter((dir) => dir.path === path)),
     ),
   );
-  return { throttleTimeMs: 0, errorCode: ErrorCode.NONE, results: await Promise.all(results) };
+  return { throttleTimeMs: 0, errorCode: ErrorCode.NONE, results };
 }
 
-async function dirAnswer(path: string, parts: readonly LogDirUse[]): Promise<DirAnswer> {
+function dirAnswer(path: string, parts: readonly LogDirUse[]): DirAnswer {
   if (parts.some(({ isOffline }) => isOffline))
     return { errorCode: ErrorCode.KAFKA_STORAGE_ERROR, logDir: path, topics: [] };
   const byTopic = new Map<string, PartitionUse[]>();
@@ -66,14 +66,17 @@ async function dirAnswer(path: string, parts: readonly LogDirUse[]): Promise<Dir
         isFutureKey: false,
       })),
     })),
-    ...(await volumeOf(path)),
+    ...volumeOf(path),
   };
 }
 
-/** Size of the volume and what is free for us, in bytes; -1 where the system does not say. */
-async function volumeOf(path: string): Promise<{ totalBytes: bigint; usableBytes: bigint }> {
+/**
+ * Size of the volume and what is free for us, in bytes; -1 where the system does not say. statfs(2) of a local volume waits
+ * for nothing: the kernel knows both.
+ */
+function volumeOf(path: string): { totalBytes: bigint; usableBytes: bigint } {
   try {
-    const { bsize, blocks, bavail } = await statfs(path, { bigint: true });
+    const { bsize, blocks, bavail } = statfsSync(path, { bigint: true });
     return { totalBytes: bsize * blocks, usableBytes: bsize * bavail };
   } catch {
     return { totalBytes: -1n, usableBytes: -1n };

@@ -39,7 +39,9 @@ function startIn(disk: SimDisk): number | undefined {
 test('marks of a topic that was deleted are not those of the one that has its name now', () => {
   const disk = newDisk();
   own(disk, idA);
-  new CheckpointFiles(disk, '/data').write([marks(idA)], (error) => assert.equal(error, null));
+  new CheckpointFiles(disk, '/data').write([{ ...marks(idA), cleanedOffset: 6 }], (error) =>
+    assert.equal(error, null),
+  );
   settle(disk);
   assert.equal(startIn(disk), 3);
   own(disk, idB);
@@ -47,6 +49,7 @@ test('marks of a topic that was deleted are not those of the one that has its na
     recoveryPoint: 0,
     highWatermark: 0,
     logStartOffset: 0,
+    cleanedOffset: 0,
     topicId: idB,
   });
 });
@@ -92,6 +95,15 @@ test('a report that is late does not take a log start back, one of another topic
   assert.deepEqual(table.values(), [marks(idB, 0)]);
   assert.equal(table.remove('t', 0, idA), false, 'the old one’s deletion is late');
   assert.equal(table.remove('t', 0, idB), true);
+});
+
+test('a log start that moves leaves alone how far the log is compacted', () => {
+  const table = new CheckpointTable();
+  table.report({ ...marks(idA, 3), cleanedOffset: 6 });
+  table.advance([{ topic: 't', topicId: idA, partition: 0, logStartOffset: 8 }]);
+  assert.deepEqual(table.values(), [{ ...marks(idA, 8), cleanedOffset: 6 }]);
+  table.advance([{ topic: 't', topicId: idB, partition: 0, logStartOffset: 1 }]);
+  assert.equal(table.values()[0]?.cleanedOffset, undefined);
 });
 
 test('what is to be written counts when it is', () => {

@@ -66,6 +66,7 @@ const ownDefaults: Readonly<Record<string, string>> = {
   'log.retention.hours': '14 days instead of 7',
   'retention.ms': 'the same for topics',
   'max.decompressed.message.bytes': 'a bomb of 2 GiB is no sensible limit',
+  'offsets.topic.replication.factor': 'a single node is to work without settings',
   'background.threads': 'a thread costs about 24 MB here',
   'group.share.dlq.manager.class.name': 'names a Java class',
   'group.share.persister.class.name': 'names a Java class',
@@ -76,6 +77,9 @@ const ownDefaults: Readonly<Record<string, string>> = {
   'sasl.oauthbearer.jwt.validator.class': 'names a Java class',
   'socket.listen.backlog.size': 'thousands of clients come back at once after a restart',
 };
+
+/** What Kafka can change at run time, and Millrace only with a restart. */
+const fixedHere: ReadonlySet<string> = new Set(['listeners', 'listener.security.protocol.map']);
 
 test('every key of Kafka is known, with its type, default, importance and scope', () => {
   const updateModes: Record<string, boolean> = {
@@ -102,7 +106,7 @@ test('every key of Kafka is known, with its type, default, importance and scope'
           config.importance,
           config.internal ?? false,
           config.dynamicOnly ?? false,
-          updateModes[config.updateMode ?? 'cluster-wide'],
+          updateModes[config.updateMode ?? 'cluster-wide'] || fixedHere.has(config.name),
         ],
         config.name,
       );
@@ -114,6 +118,8 @@ test('every key of Kafka is known, with its type, default, importance and scope'
 const tightened: Readonly<Record<string, string>> = {
   'broker.id': '-1..',
   'default.replication.factor': '1..',
+  'group.consumer.assignors': 'each of uniform, range; unique; not empty',
+  'offsets.topic.replication.factor': '-1; 1..',
   'log.flush.interval.ms': '0..',
   'log.flush.scheduler.interval.ms': '0..',
   'log.retention.bytes': '-1..',

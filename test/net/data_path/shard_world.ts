@@ -157,7 +157,7 @@ export class ShardWorld {
         this.#woken.push(leader);
         this.groups.onHighWatermark(leader);
       },
-      onDeleted: (deleted) => this.deleted.push(deleted),
+      onDeleted: (_log, deleted) => this.deleted.push(deleted),
       onDirFailed: (path) => {
         this.failedDirs.push(path);
         this.#directories.noteFlushFailure(path);

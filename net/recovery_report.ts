@@ -1,0 +1,29 @@
+/** What the broker's log says of a partition whose log has been opened and was not quite as it should be. */
+import { partitionDirectoryName } from '../engine/log/partition_directory.ts';
+import type { PartitionLog } from '../engine/log/partition_log.ts';
+import type { Logger } from './logger.ts';
+
+/** @param known a checkpoint had the partition: it was not expected to be empty */
+export function reportRecovery(log: PartitionLog, known: boolean, logger: Logger): void {
+  const { recovery } = log;
+  const partition = partitionDirectoryName(log.topic, log.partition);
+  if (recovery.isNew && known)
+    logger.error(
+      { partition },
+      'the directory of a partition was gone and has been made anew, empty',
+    );
+  if (recovery.cutBytes > 0)
+    logger.info({ partition, bytes: recovery.cutBytes }, 'cut an unfinished write off the log');
+  if (recovery.lost !== null)
+    logger.error(
+      { partition, ...recovery.lost },
+      'the log ends before what was flushed: records are lost',
+    );
+  if (recovery.strayPath !== null)
+    logger.warn(
+      { partition, renamed: recovery.strayPath },
+      'the directory held the records of an older topic of this name and was set aside',
+    );
+  for (const range of recovery.setAside)
+    logger.error({ partition, ...range }, 'damaged records were set aside in a file of their own');
+}

@@ -30,6 +30,8 @@ export interface BrokerSpec {
   /** Makes a new data directory ready; not part of any start-up figure. */
   prepare(place: Place): Promise<void>;
   command(place: Place, durability: Durability): string[];
+  /** How many shard threads it has, where `inside.ts` can be loaded into them; else null. */
+  shards: number | null;
 }
 
 export interface LaunchOptions {
@@ -72,15 +74,18 @@ export class RunningBroker {
     return this.#daemon.pid;
   }
 
-  /** Starts the process on its CPU. Returns at once: `waitUntilAnswers` knows when it is up. */
-  start(durability: Durability): void {
+  /**
+   * Starts the process on its CPU. Returns at once: `waitUntilAnswers` knows when it is up.
+   * @param variables added to its environment
+   */
+  start(durability: Durability, variables: Readonly<Record<string, string>> = {}): void {
     if (this.#daemon !== null) throw new Error(`${this.spec.name} is running already`);
     // The kernel ends the broker should the harness be killed without a chance to do it.
     const launcher = ['setpriv', '--pdeathsig', 'KILL', 'taskset', '-c', String(this.#cpu)];
     const argv = [...launcher, ...this.spec.command(this.place, durability)];
     const { NODE_OPTIONS: _, ...env } = process.env;
     const log = join(this.place.directory, 'broker.log');
-    this.#daemon = new Daemon(argv, log, this.place.directory, env);
+    this.#daemon = new Daemon(argv, log, this.place.directory, { ...env, ...variables });
   }
 
   /** Resolves when the broker accepts connections; throws when it ended or after `timeoutMs`. */
@@ -98,6 +103,11 @@ export class RunningBroker {
 
   assertAlive(): void {
     this.#daemon?.assertAlive();
+  }
+
+  /** Asks for what `inside.ts` counts, where that was loaded. */
+  mark(): void {
+    process.kill(this.pid, 'SIGUSR2');
   }
 
   /** User and system time of all its threads so far, in milliseconds. */

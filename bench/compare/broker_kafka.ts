@@ -39,6 +39,7 @@ export function kafkaSpec(cache: string): BrokerSpec {
     name: 'kafka',
     can: { fetch: true, flush: true, restart: true },
     warmUpMiB: 1_024,
+    shards: null,
     flushedTopicConfigs: { 'flush.messages': '1' },
     setUp: async () => {
       if (!existsSync(home)) await download(cache, home);

@@ -19,6 +19,8 @@ export interface LatencyResult {
 export interface Target {
   port: number;
   topic: string;
+  /** Those of the topic; requests take them in turn. */
+  partitions: number;
   acks: 1 | -1;
 }
 
@@ -30,7 +32,7 @@ export async function oneInFlight(
 ): Promise<LatencyResult> {
   const client = await WireClient.connect(target.port);
   const histogram = new Histogram();
-  const frame = frameOf(target);
+  const frames = framesOf(target);
   const started = performance.now();
   try {
     await new Promise<void>((resolve, reject) => {
@@ -45,6 +47,7 @@ export async function oneInFlight(
         else next();
       };
       const next = (): void => {
+        const frame = frames[histogram.count % frames.length] as Buffer;
         sentAt = performance.now();
         client.send(frame, onAnswer);
       };
@@ -75,7 +78,7 @@ export async function openLoop(
 ): Promise<LatencyResult> {
   const client = await WireClient.connect(target.port);
   const histogram = new Histogram();
-  const frame = frameOf(target);
+  const frames = framesOf(target);
   const total = Math.floor(perSecond * seconds);
   const intervalMs = 1_000 / perSecond;
   const started = performance.now();
@@ -92,7 +95,8 @@ export async function openLoop(
   const giveUpAt = started + seconds * 1_000 + graceMs;
   while (failure === null && histogram.count < total && performance.now() < giveUpAt) {
     const due = Math.min(total, Math.floor((performance.now() - started) / intervalMs) + 1);
-    for (; sent < due; sent += 1) client.send(Buffer.from(frame), onAnswer);
+    for (; sent < due; sent += 1)
+      client.send(Buffer.from(frames[sent % frames.length] as Buffer), onAnswer);
     // Spins through the event loop while requests are due: a timer would be late by a millisecond.
     if (sent < total) await new Promise((resolve) => setImmediate(resolve));
     else await sleep(1);
@@ -106,7 +110,8 @@ export async function openLoop(
   return { histogram, answered, unanswered: sent - answered, wallMs };
 }
 
-function frameOf(target: Target): Buffer {
+/** A request for each partition. */
+function framesOf({ topic, partitions, acks }: Target): Buffer[] {
   const batch = buildBatch(1, VALUE_BYTES, Date.now());
-  return produceFrame(target.topic, 0, batch, target.acks);
+  return Array.from({ length: partitions }, (_, index) => produceFrame(topic, index, batch, acks));
 }

@@ -1,6 +1,6 @@
 /** One timed piece of work: what it cost on both sides, and which side held it up. */
 import type { RunningBroker } from './broker.ts';
-import { clientCpuMs, readBusyMs } from './proc.ts';
+import { clientCpuMs, readMachineTime } from './proc.ts';
 
 /** Figures of one round by name; units are in the names. */
 export type Values = Record<string, number>;
@@ -23,6 +23,8 @@ export interface Cost {
   clientCpuMs: number;
   /** What all CPUs did besides: the kernel's own threads (write-back) and the machine's other users. */
   othersCpuMs: number;
+  /** What the host of a virtual machine took from its CPUs: above a tenth, trust no speed and no latency. */
+  stolenMs: number;
 }
 
 /** Above this share of its one CPU a side counts as busy all the time. */
@@ -35,14 +37,16 @@ export async function measure(
 ): Promise<Cost> {
   const serverBefore = broker.cpuMs();
   const clientBefore = clientCpuMs();
-  const busyBefore = readBusyMs();
+  const before = readMachineTime();
   const started = performance.now();
   const counted = await work();
   const wallMs = counted ?? performance.now() - started;
   const serverCpuMs = broker.cpuMs() - serverBefore;
   const clientMs = clientCpuMs() - clientBefore;
-  const othersCpuMs = Math.max(0, readBusyMs() - busyBefore - serverCpuMs - clientMs);
-  return { wallMs, serverCpuMs, clientCpuMs: clientMs, othersCpuMs };
+  const after = readMachineTime();
+  const othersCpuMs = Math.max(0, after.busyMs - before.busyMs - serverCpuMs - clientMs);
+  const stolenMs = after.stolenMs - before.stolenMs;
+  return { wallMs, serverCpuMs, clientCpuMs: clientMs, othersCpuMs, stolenMs };
 }
 
 /** The side that used its CPU nearly all the time; `neither` means that something else was waited for. */
@@ -68,10 +72,12 @@ export function shares(cost: Cost): {
   serverPercent: number;
   clientPercent: number;
   othersPercent: number;
+  stolenPercent: number;
 } {
   return {
     serverPercent: (cost.serverCpuMs / cost.wallMs) * 100,
     clientPercent: (cost.clientCpuMs / cost.wallMs) * 100,
     othersPercent: (cost.othersCpuMs / cost.wallMs) * 100,
+    stolenPercent: (cost.stolenMs / cost.wallMs) * 100,
   };
 }

@@ -18,23 +18,29 @@ export interface Options {
   json: string | null;
   /** No round starts after this many minutes; what is there by then is reported. */
   minutesMax: number;
+  /** A round in which the host stole more than this, in per cent of a CPU, is repeated, for all brokers. */
+  stolenMax: number;
 }
 
 export const USAGE = `node bench/compare/main.ts [options]
   --peer kafka|none      what to compare with (default none)
-  --brokers A,B,…        instead of --peer: millrace, millrace-fsync, NAME=CHECKOUT, kafka, sink
+  --brokers A,B,…        instead of --peer: millrace, millrace@SHARDS, millrace-fsync, NAME=CHECKOUT,
+                         kafka, sink
                          (default millrace, the peer, sink)
-  --works W1,W4,…        W1 W2a W2b W3 W4 W5 W8 W9 W10 (default: all but W9 and W10)
+  --works W1,W4,…        W1 W2a W2b W3 W4 W5 W8 W9 W10 S cold, or single rows such as "W5 raw"
+                         (default: all but S and cold)
   --rounds N             counted rounds of each work in each process (default 3)
   --processes N          processes of each broker; 3 for figures that count (default 1)
   --server-cpu N         default 0
   --client-cpu N         default 1
   --dir DIRECTORY        on the disk under test (default: the system's temporary directory)
   --json FILE            append raw figures as JSON lines
-  --minutes-max N        start no round after that (default 90)`;
+  --minutes-max N        start no round after that (default 90)
+  --stolen-max PERCENT   repeat rounds (W8 apart) in which the host of a virtual machine took more of its
+                         CPUs, up to twice as many in all (default: count all)`;
 
-const WORKS = ['W1', 'W2a', 'W2b', 'W3', 'W4', 'W5', 'W8', 'W9', 'W10'];
-const WORKS_DEFAULT = ['W1', 'W2a', 'W2b', 'W3', 'W4', 'W5', 'W8'];
+const WORKS_DEFAULT = ['W1', 'W2a', 'W2b', 'W3', 'W4', 'W5', 'W8', 'W9', 'W10'];
+const WORKS = [...WORKS_DEFAULT, 'S', 'cold'];
 const PEERS: Record<string, string[]> = { kafka: ['kafka'], none: [] };
 
 /** Parses the arguments behind the script's name. Throws with a text for people on a bad one. */
@@ -53,6 +59,7 @@ export function parseOptions(args: readonly string[]): Options {
       dir: string,
       json: string,
       'minutes-max': string,
+      'stolen-max': string,
     },
   });
   const peer = PEERS[values.peer ?? 'none'];
@@ -67,13 +74,15 @@ export function parseOptions(args: readonly string[]): Options {
     directory: resolve(values.dir ?? tmpdir()),
     json: values.json === undefined ? null : resolve(values.json),
     minutesMax: count('minutes-max', values['minutes-max'] ?? '90', 1),
+    stolenMax: count('stolen-max', values['stolen-max'] ?? '1000', 0),
   };
 }
 
 function worksOf(text: string | undefined): string[] {
   const works = text?.split(',') ?? WORKS_DEFAULT;
   for (const work of works)
-    if (!WORKS.includes(work)) throw new Error(`--works ${work}: allowed are ${WORKS.join(', ')}`);
+    if (!WORKS.includes(workOf(work)))
+      throw new Error(`--works ${work}: allowed are ${WORKS.join(', ')}`);
   return works;
 }
 
@@ -83,7 +92,11 @@ function count(name: string, text: string, least: number): number {
   throw new Error(`--${name} ${text}: a whole number from ${least} on is needed`);
 }
 
-/** Whether a row such as `W3 of W1` or `W4 one in flight` belongs to one of the works asked for. */
+/** Whether a row such as `W3 of W1` or `W4 one in flight` was asked for, itself or with its whole work. */
 export function rowWanted(row: string, works: readonly string[]): boolean {
-  return works.includes(row.split(' ')[0] ?? '');
+  return works.includes(workOf(row)) || works.includes(row);
+}
+
+function workOf(row: string): string {
+  return row.split(' ')[0] ?? '';
 }

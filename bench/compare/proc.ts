@@ -52,20 +52,28 @@ export function parseStatusMiB(text: string, key: 'VmRSS' | 'VmHWM'): number {
   return Number(match[1]) / 1_024;
 }
 
-/**
- * CPU time that all CPUs together have been busy since boot, in milliseconds, from the first line of
- * /proc/stat: everything but idle and waiting for disks. Time stolen by the host counts: it was not ours.
- */
-export function parseBusyMs(text: string): number {
+/** What all CPUs together did since boot, in milliseconds. */
+export interface MachineTime {
+  /** Busy for this machine's own threads and interrupts: everything but idle, waiting for disks and stolen. */
+  busyMs: number;
+  /** A virtual CPU wanted to run and the host ran something else. */
+  stolenMs: number;
+}
+
+/** Parses the first line of /proc/stat. Throws when it is not that file. */
+export function parseMachineTime(text: string): MachineTime {
   const [name, ...fields] = (text.split('\n')[0] ?? '').split(/\s+/);
   if (name !== 'cpu' || fields.length < 8) throw new Error(`not /proc/stat: ${text.slice(0, 80)}`);
   // user nice system idle iowait irq softirq steal; guest time is part of user.
   const [user, nice, system, , , irq, softirq, steal] = fields.map(Number) as number[];
-  return (user! + nice! + system! + irq! + softirq! + steal!) * MS_PER_TICK;
+  return {
+    busyMs: (user! + nice! + system! + irq! + softirq!) * MS_PER_TICK,
+    stolenMs: steal! * MS_PER_TICK,
+  };
 }
 
-export function readBusyMs(): number {
-  return parseBusyMs(readFileSync('/proc/stat', 'latin1'));
+export function readMachineTime(): MachineTime {
+  return parseMachineTime(readFileSync('/proc/stat', 'latin1'));
 }
 
 export function readStat(pid: number): ProcessStat {

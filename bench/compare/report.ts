@@ -5,7 +5,7 @@ import { median, medianRatio, type RoundValue, spreadPercent } from './stats.ts'
 import { formatNumber, renderTable } from './table.ts';
 
 /** The brokers that others are compared with, where they are in the run. */
-const BASES = ['kafka', 'sink'];
+const BASES = ['kafka', 'sink', 'millrace@1'];
 
 /** Short column heads for the names of values; others are printed as they are. */
 const HEADS: Record<string, string> = {
@@ -15,6 +15,7 @@ const HEADS: Record<string, string> = {
   serverPercent: 'server %',
   clientPercent: 'client %',
   othersPercent: 'others %',
+  stolenPercent: 'stolen %',
   serverCpuMsPer1000: 'server ms/1000',
   answeredPerSecond: 'answers/s',
   rssMiB: 'RSS MiB',

@@ -30,26 +30,28 @@ function work(row: string, durability: 'os' | 'fsync', client: Client): SharedWo
     rows: [row],
     durability,
     needs: 'produce',
-    run: (context) => runLatency(row, durability, client, context),
+    run: (context) => runLatency(row, durability, 1, context, client),
   };
 }
 
-async function runLatency(
+/** Runs the client on a fresh topic and says how long its requests took, and what they cost. */
+export async function runLatency(
   row: string,
   durability: 'os' | 'fsync',
-  client: Client,
+  partitions: number,
   context: RoundContext,
+  client: Client,
 ): Promise<Figures[]> {
   const { broker } = context;
-  const topic = `W4-${context.roundKey}`;
+  const topic = `${row.split(' ')[0]}-${context.roundKey}`;
   const configs = durability === 'fsync' ? broker.spec.flushedTopicConfigs : {};
-  await makeTopic(broker.port, topic, { partitions: 1, configs });
+  await makeTopic(broker.port, topic, { partitions, configs });
   await settle(context.running);
   await sync();
   const results: LatencyResult[] = [];
   const cost = await measure(broker, async () => {
     const acks = durability === 'fsync' ? -1 : 1;
-    const result = await client({ port: broker.port, topic, acks });
+    const result = await client({ port: broker.port, topic, partitions, acks });
     results.push(result);
     return result.wallMs;
   });

@@ -15,7 +15,7 @@ const MESSAGES_1K = 524_288;
 const MESSAGES_100 = 2_621_440;
 /** The memory that a round touches beyond its payload. */
 const WARM_FACTOR = 1.3;
-const TOPIC_CONFIGS = { 'file.delete.delay.ms': '1000' };
+export const TOPIC_CONFIGS = { 'file.delete.delay.ms': '1000' };
 
 interface Load extends ProduceOptions {
   row: string;
@@ -92,21 +92,46 @@ async function runProduce(
   topic: string,
   payload: Payload,
 ): Promise<Figures> {
+  const { port } = context.broker;
+  const amount = { ...payload, partitions: load.partitions };
+  const figures = await measureProduce(load.row, context, topic, amount, () =>
+    produce(port, topic, payload, load),
+  );
+  return { ...figures, command: produceCommand(port, topic, payload, load).join(' ') };
+}
+
+interface Amount {
+  messages: number;
+  messageBytes: number;
+  partitions: number;
+}
+
+/**
+ * Measures `work`, which fills a fresh topic, and checks that all is there afterwards. `work` may return the wall time
+ * that counts.
+ */
+export async function measureProduce(
+  row: string,
+  context: RoundContext,
+  topic: string,
+  amount: Amount,
+  work: () => Promise<number | undefined>,
+): Promise<Figures> {
   const { broker } = context;
+  const mib = (amount.messages * amount.messageBytes) / 1_024 ** 2;
   await settle(context.running);
   await sync();
-  warmPageCache(context.scratch, Math.ceil(payload.mib * WARM_FACTOR));
-  const cost = await measure(broker, () => produce(broker.port, topic, payload, load));
+  warmPageCache(context.scratch, Math.ceil(mib * WARM_FACTOR));
+  const cost = await measure(broker, work);
   const rssMiB = broker.rssMiB();
   const ends = await withClient(broker.port, (client) =>
-    endOffsets(client, topic, load.partitions),
+    endOffsets(client, topic, amount.partitions),
   );
   const stored = ends.reduce((sum, end) => sum + end, 0);
-  if (stored !== payload.messages)
-    throw new Error(`${broker.spec.name} holds ${stored} of ${payload.messages} messages`);
-  const values = { ...throughputValues(cost, payload.messages, payload.mib), rssMiB };
-  const command = produceCommand(broker.port, topic, payload, load).join(' ');
-  return { work: load.row, values, bottleneck: bottleneckOf(cost), command };
+  if (stored !== amount.messages)
+    throw new Error(`${broker.spec.name} holds ${stored} of ${amount.messages} messages`);
+  const values = { ...throughputValues(cost, amount.messages, mib), rssMiB };
+  return { work: row, values, bottleneck: bottleneckOf(cost) };
 }
 
 async function runDrain(

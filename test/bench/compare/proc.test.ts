@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { suite } from 'uvu';
 import {
   clientCpuMs,
-  parseBusyMs,
+  parseMachineTime,
   parseStat,
   parseStatusMiB,
   readRssMiB,
@@ -43,10 +43,10 @@ test('sizes of /proc/<pid>/status come in MiB', () => {
   assert.throws(() => parseStatusMiB('Name:\tkthreadd\n', 'VmRSS'), /VmRSS is missing/);
 });
 
-test('busy time leaves out idle and waiting for disks', () => {
+test('busy time leaves out idle, waiting for disks, and what the host stole', () => {
   const text = 'cpu  100 20 30 9000 800 1 2 3 50 0\ncpu0 1 2 3 4 5 6 7 8 9 0\n';
-  assert.equal(parseBusyMs(text), 1_560);
-  assert.throws(() => parseBusyMs('intr 5'), /not \/proc\/stat/);
+  assert.deepEqual(parseMachineTime(text), { busyMs: 1_530, stolenMs: 30 });
+  assert.throws(() => parseMachineTime('intr 5'), /not \/proc\/stat/);
 });
 
 test('the live files parse', () => {

@@ -43,7 +43,9 @@ test('rows are grouped by work, whatever the order in which they came', () => {
 });
 
 test('a cost says who held whom up', () => {
-  const cost = { wallMs: 1_000, serverCpuMs: 950, clientCpuMs: 900, othersCpuMs: 0 };
+  const cost = {
+    ...{ wallMs: 1_000, serverCpuMs: 950, clientCpuMs: 900, othersCpuMs: 0, stolenMs: 20 },
+  };
   assert.equal(bottleneckOf(cost), 'server');
   assert.equal(bottleneckOf({ ...cost, serverCpuMs: 300 }), 'client');
   assert.equal(bottleneckOf({ ...cost, wallMs: 2_000 }), 'neither');
@@ -54,6 +56,7 @@ test('a cost says who held whom up', () => {
     serverPercent: 95,
     clientPercent: 90,
     othersPercent: 0,
+    stolenPercent: 2,
   });
 });
 
@@ -66,6 +69,9 @@ test('options: defaults, a peer, and texts for people on bad ones', () => {
   assert.throws(() => parseOptions(['--rounds', '0']), /whole number from 1/);
   assert.ok(rowWanted('W3 of W1', ['W3']));
   assert.ok(!rowWanted('W3 of W1', ['W1']));
+  assert.deepEqual(parseOptions(['--works', 'W5 raw,W9']).works, ['W5 raw', 'W9']);
+  assert.ok(rowWanted('W5 raw', ['W5 raw']));
+  assert.ok(!rowWanted('W5', ['W5 raw']));
 });
 
 test.run();

@@ -6,6 +6,7 @@ import { appendFileSync, writeSync } from 'node:fs';
 import { brokerList } from './broker_list.ts';
 import { describeMachine, pinSelf } from './machine.ts';
 import { parseOptions, USAGE } from './options.ts';
+import { readRounds } from './raw_lines.ts';
 import { renderReport, summarise } from './report.ts';
 import { type RoundResult, Runner } from './runner.ts';
 import { formatNumber } from './table.ts';
@@ -13,6 +14,7 @@ import { formatNumber } from './table.ts';
 async function main(args: readonly string[]): Promise<void> {
   if (args.includes('--help')) return print(USAGE);
   const options = parseOptions(args);
+  if (options.report.length > 0) return print(renderReport(summarise(readRounds(options.report))));
   const specs = brokerList(options.brokers);
   const raw = (line: object): void => {
     if (options.json !== null) appendFileSync(options.json, `${JSON.stringify(line)}\n`);
@@ -53,7 +55,8 @@ async function main(args: readonly string[]): Promise<void> {
 const FOOTNOTE = `Medians over the counted rounds; noise is (max − min) / median; ÷ is the median of the ratios round by
 round. CPU is user and system time of the whole process; MiB are MiB of payload. The bottleneck is the
 side that used its CPU for more than 85 % of the time; others is what the rest of the machine used, in per
-cent of one CPU: where it is large, trust CPU per MiB and not the speeds.`;
+cent of one CPU, stolen what the host of a virtual machine took from it: where they are large, trust CPU
+per MiB and not the speeds.`;
 
 function lineOf(result: RoundResult): string {
   const values = Object.entries(result.values).map(

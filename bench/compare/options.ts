@@ -16,6 +16,8 @@ export interface Options {
   directory: string;
   /** File to append raw JSON lines to, or null. */
   json: string | null;
+  /** Raw output of earlier runs to report on, instead of measuring. */
+  report: string[];
   /** No round starts after this many minutes; what is there by then is reported. */
   minutesMax: number;
   /** A round in which the host stole more than this, in per cent of a CPU, is repeated, for all brokers. */
@@ -35,6 +37,7 @@ export const USAGE = `node bench/compare/main.ts [options]
   --client-cpu N         default 1
   --dir DIRECTORY        on the disk under test (default: the system's temporary directory)
   --json FILE            append raw figures as JSON lines
+  --report FILE,…        measure nothing: report on the raw figures of earlier runs as if they were one
   --minutes-max N        start no round after that (default 90)
   --stolen-max PERCENT   repeat rounds (W8 apart) in which the host of a virtual machine took more of its
                          CPUs, up to twice as many in all (default: count all)`;
@@ -58,6 +61,7 @@ export function parseOptions(args: readonly string[]): Options {
       'client-cpu': string,
       dir: string,
       json: string,
+      report: string,
       'minutes-max': string,
       'stolen-max': string,
     },
@@ -73,6 +77,7 @@ export function parseOptions(args: readonly string[]): Options {
     clientCpu: count('client-cpu', values['client-cpu'] ?? '1', 0),
     directory: resolve(values.dir ?? tmpdir()),
     json: values.json === undefined ? null : resolve(values.json),
+    report: values.report?.split(',').map((file) => resolve(file)) ?? [],
     minutesMax: count('minutes-max', values['minutes-max'] ?? '90', 1),
     stolenMax: count('stolen-max', values['stolen-max'] ?? '1000', 0),
   };

@@ -25,7 +25,8 @@ export interface Options {
 }
 
 export const USAGE = `node bench/compare/main.ts [options]
-  --peer kafka|none      what to compare with (default none)
+  --self                 Millrace and the bare sink alone (the default)
+  --peer kafka           Apache Kafka between them
   --brokers A,B,…        instead of --peer: millrace, millrace@SHARDS, millrace-fsync, NAME=CHECKOUT,
                          kafka, sink
                          (default millrace, the peer, sink)
@@ -44,7 +45,6 @@ export const USAGE = `node bench/compare/main.ts [options]
 
 const WORKS_DEFAULT = ['W1', 'W2a', 'W2b', 'W3', 'W4', 'W5', 'W8', 'W9', 'W10'];
 const WORKS = [...WORKS_DEFAULT, 'S', 'cold'];
-const PEERS: Record<string, string[]> = { kafka: ['kafka'], none: [] };
 
 /** Parses the arguments behind the script's name. Throws with a text for people on a bad one. */
 export function parseOptions(args: readonly string[]): Options {
@@ -52,6 +52,7 @@ export function parseOptions(args: readonly string[]): Options {
   const { values } = parseArgs({
     args: [...args],
     options: {
+      self: { type: 'boolean' },
       peer: string,
       brokers: string,
       works: string,
@@ -66,10 +67,13 @@ export function parseOptions(args: readonly string[]): Options {
       'stolen-max': string,
     },
   });
-  const peer = PEERS[values.peer ?? 'none'];
-  if (peer === undefined) throw new Error(`--peer ${values.peer}: allowed are kafka and none`);
+  const { peer } = values;
+  if (peer !== undefined && peer !== 'kafka')
+    throw new Error(`--peer ${peer}: only kafka is known`);
+  if (peer !== undefined && values.self === true) throw new Error('--self and --peer: one of them');
+  const others = peer === undefined ? ['sink'] : [peer, 'sink'];
   return {
-    brokers: values.brokers?.split(',') ?? ['millrace', ...peer, 'sink'],
+    brokers: values.brokers?.split(',') ?? ['millrace', ...others],
     works: worksOf(values.works),
     rounds: count('rounds', values.rounds ?? '3', 1),
     processes: count('processes', values.processes ?? '1', 1),

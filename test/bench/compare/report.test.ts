@@ -64,7 +64,9 @@ test('options: defaults, a peer, and texts for people on bad ones', () => {
   assert.deepEqual(parseOptions([]).brokers, ['millrace', 'sink']);
   assert.deepEqual(parseOptions(['--peer', 'kafka']).brokers, ['millrace', 'kafka', 'sink']);
   assert.deepEqual(parseOptions(['--works', 'W1,W4', '--rounds', '5']).works, ['W1', 'W4']);
-  assert.throws(() => parseOptions(['--peer', 'nats']), /allowed are kafka and none/);
+  assert.deepEqual(parseOptions(['--self']).brokers, ['millrace', 'sink']);
+  assert.throws(() => parseOptions(['--peer', 'nats']), /only kafka is known/);
+  assert.throws(() => parseOptions(['--self', '--peer', 'kafka']), /one of them/);
   assert.throws(() => parseOptions(['--works', 'W7']), /allowed are W1/);
   assert.throws(() => parseOptions(['--rounds', '0']), /whole number from 1/);
   assert.ok(rowWanted('W3 of W1', ['W3']));

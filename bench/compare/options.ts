@@ -30,8 +30,8 @@ export const USAGE = `node bench/compare/main.ts [options]
   --brokers A,B,…        instead of --peer: millrace, millrace@SHARDS, millrace-fsync, NAME=CHECKOUT,
                          kafka, sink
                          (default millrace, the peer, sink)
-  --works W1,W4,…        W1 W2a W2b W3 W4 W5 W8 W9 W10 S cold, or single rows such as "W5 raw"
-                         (default: all but S and cold)
+  --works W1,W4,…        W1 W2a W2b W3 W4 W5 raw delay W8 W9 idle W10 S cold, or single rows such as
+                         "raw W5" (default: all but S and cold)
   --rounds N             counted rounds of each work in each process (default 3)
   --processes N          processes of each broker; 3 for figures that count (default 1)
   --server-cpu N         default 0
@@ -43,7 +43,10 @@ export const USAGE = `node bench/compare/main.ts [options]
   --stolen-max PERCENT   repeat rounds (W8 apart) in which the host of a virtual machine took more of its
                          CPUs, up to twice as many in all (default: count all)`;
 
-const WORKS_DEFAULT = ['W1', 'W2a', 'W2b', 'W3', 'W4', 'W5', 'W8', 'W9', 'W10'];
+const WORKS_DEFAULT = [
+  ...['W1', 'W2a', 'W2b', 'W3', 'W4', 'W5', 'raw', 'delay'],
+  ...['W8', 'W9', 'idle', 'W10'],
+];
 const WORKS = [...WORKS_DEFAULT, 'S', 'cold'];
 
 /** Parses the arguments behind the script's name. Throws with a text for people on a bad one. */

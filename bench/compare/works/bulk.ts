@@ -1,4 +1,4 @@
-/** `W5 raw` and `W1 raw`: what W5 and W1 do, but from the raw client, which leaves the broker to be the bottleneck. */
+/** raw W1, raw W5: what W5 and W1 do, but from the raw client, which leaves the broker to be the bottleneck. */
 import { type BulkLoad, produceBulk } from '../bulk_client.ts';
 import type { Figures } from '../measure.ts';
 import { deleteTopic, makeTopic, withClient } from '../requests.ts';
@@ -17,8 +17,8 @@ const LOAD: BulkLoad = {
 };
 
 export const bulkWorks: readonly SharedWork[] = [
-  work('W1 raw', 'os', LOAD),
-  work('W5 raw', 'fsync', { ...LOAD, acks: -1 }),
+  work('raw W1', 'os', LOAD),
+  work('raw W5', 'fsync', { ...LOAD, acks: -1 }),
 ];
 
 function work(row: string, durability: 'os' | 'fsync', load: BulkLoad): SharedWork {

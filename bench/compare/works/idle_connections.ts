@@ -1,4 +1,4 @@
-/** `W9 idle`: what 5,000 connections that do nothing keep of a broker's memory. */
+/** idle connections: what 5,000 connections that do nothing keep of a broker's memory. */
 import { RunningBroker, settle } from '../broker.ts';
 import { sleep } from '../children.ts';
 import { untilFirstProduce } from '../first_produce.ts';
@@ -7,7 +7,7 @@ import { ApiKey, request } from '../wire.ts';
 import { WireClient } from '../wire_client.ts';
 import type { LifeContext, LifeWork } from './work.ts';
 
-const ROW = 'W9 idle';
+const ROW = 'idle connections';
 const CONNECTIONS = 5_000;
 /** Below every listen backlog. */
 const CONNECT_BATCH = 50;

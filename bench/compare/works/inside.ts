@@ -20,7 +20,7 @@ const BATCH_BYTES = 1_000_000;
 const WARM_MIB = 700;
 
 export const insideWorks: readonly LifeWork[] = [
-  lifeWork('W5 delay', runDelay),
+  lifeWork('delay under W5', runDelay),
   lifeWork('S hops 1 MB', (context, row) => runHops(context, row, BATCH_BYTES)),
   lifeWork('S hops 8 KB', (context, row) => runHops(context, row, 8_192)),
 ];

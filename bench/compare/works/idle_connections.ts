@@ -29,13 +29,16 @@ async function runIdle({ spec, launch }: LifeContext): Promise<Figures[]> {
     await sleep(IDLE_MS / 2);
     await settle([broker]);
     const before = broker.rssMiB();
+    const started = performance.now();
     while (clients.length < CONNECTIONS) clients.push(...(await connectSome(broker.port)));
+    const connectSeconds = (performance.now() - started) / 1_000;
     await settle([broker]);
     const after = broker.rssMiB();
     const cpuBefore = broker.cpuMs();
     await sleep(IDLE_MS);
     const values = {
       idleConnections: clients.length,
+      connectedPerSecond: clients.length / connectSeconds,
       rssBeforeMiB: before,
       rssKiBPerConnection: ((after - before) * KIB_PER_MIB) / clients.length,
       rssLaterKiBPerConnection: ((broker.rssMiB() - before) * KIB_PER_MIB) / clients.length,

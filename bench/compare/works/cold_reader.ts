@@ -12,6 +12,7 @@ import { Histogram } from '../histogram.ts';
 import { drainCommand } from '../kcat.ts';
 import { sync } from '../machine.ts';
 import type { Figures, Values } from '../measure.ts';
+import { readMachineTime } from '../proc.ts';
 import {
   endOffsets,
   fetchedRecords,
@@ -66,6 +67,7 @@ async function pair(broker: RunningBroker): Promise<Values> {
   const alone = await tail(broker, async () => sleep(TAIL_MS));
   await dropFromPageCache(join(broker.place.directory, 'data'));
   let readerMs = 0;
+  const before = readMachineTime();
   const beside = await tail(broker, async () => {
     // Behind the tail's client in the queue for their CPU: it is the broker that is measured.
     const argv = [
@@ -86,6 +88,7 @@ async function pair(broker: RunningBroker): Promise<Values> {
     consumeP99BesideMs: beside.consume.percentile(99),
     produceMaxBesideMs: beside.produce.maxMs,
     consumeMaxBesideMs: beside.consume.maxMs,
+    stolenPercent: ((readMachineTime().stolenMs - before.stolenMs) / readerMs) * 100,
   };
 }
 

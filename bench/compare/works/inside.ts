@@ -7,9 +7,9 @@ import { makeDirectory, removeDirectory } from '../children.ts';
 import { insideVariables, markValues, takeMarks } from '../inside_marks.ts';
 import { produce } from '../kcat.ts';
 import { sync, warmPageCache } from '../machine.ts';
-import type { Figures, Values } from '../measure.ts';
+import { type Figures, measure, shares, type Values } from '../measure.ts';
 import { preparePayload } from '../payload.ts';
-import { probeDuring } from '../probe.ts';
+import { type ProbeResult, probeDuring } from '../probe.ts';
 import { makeTopic } from '../requests.ts';
 import { produceSpread } from './shards.ts';
 import type { LifeContext, LifeWork } from './work.ts';
@@ -81,7 +81,12 @@ async function runDelay(context: LifeContext, row: string): Promise<Figures[]> {
   };
   const values = await onWarmBroker(context, 'fsync', load, 1, async (broker, run) => {
     if (spec.shards !== null) await takeMarks(broker);
-    const { histogram, ownDelayP999Ms } = await probeDuring(broker.port, run);
+    const results: ProbeResult[] = [];
+    const cost = await measure(broker, async () => {
+      results.push(await probeDuring(broker.port, run));
+      return undefined;
+    });
+    const { histogram, ownDelayP999Ms } = results[0] as ProbeResult;
     const marks = spec.shards === null ? null : markValues(await takeMarks(broker));
     return {
       probeP50Ms: histogram.percentile(50),
@@ -90,6 +95,7 @@ async function runDelay(context: LifeContext, row: string): Promise<Figures[]> {
       probeMaxMs: histogram.maxMs,
       proberP999Ms: ownDelayP999Ms,
       ...(marks === null ? {} : loopValues(marks)),
+      stolenPercent: shares(cost).stolenPercent,
     };
   });
   return [{ work: row, values, bottleneck: null }];

@@ -91,7 +91,8 @@ export function parseOptions(args: readonly string[]): Options {
 }
 
 function worksOf(text: string | undefined): string[] {
-  const works = text?.split(',') ?? WORKS_DEFAULT;
+  // Names of rows have commas of their own: in numbers, and before a space.
+  const works = text?.split(/,(?![\d ])/) ?? WORKS_DEFAULT;
   for (const work of works)
     if (!WORKS.includes(workOf(work)))
       throw new Error(`--works ${work}: allowed are ${WORKS.join(', ')}`);

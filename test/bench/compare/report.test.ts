@@ -72,6 +72,8 @@ test('options: defaults, a peer, and texts for people on bad ones', () => {
   assert.ok(rowWanted('W3 of W1', ['W3']));
   assert.ok(!rowWanted('W3 of W1', ['W1']));
   assert.deepEqual(parseOptions(['--works', 'raw W5,W9']).works, ['raw W5', 'W9']);
+  const rows = ['W4 10,000/s', 'W4 10,000/s, flushed'];
+  assert.deepEqual(parseOptions(['--works', rows.join(',')]).works, rows);
   assert.ok(rowWanted('raw W5', ['raw W5']));
   assert.ok(!rowWanted('raw W1', ['raw W5']));
 });

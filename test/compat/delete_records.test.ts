@@ -104,6 +104,8 @@ test('records below an offset, up to the high watermark, and what is refused', a
       await deleteBefore(broker, plain(2)),
       await offsetsOf(broker, 'plain', 'earliest'),
       await read(broker, 'plain', 'beginning'),
+      // Not once all is deleted: Kafka then answers with a record that is deleted, we say that there is none.
+      await offsetsOf(broker, 'plain', 'max-timestamp'),
       await deleteBefore(broker, plain(1)),
       await deleteBefore(broker, plain(99)),
       await deleteBefore(broker, plain(-7)),
@@ -112,7 +114,6 @@ test('records below an offset, up to the high watermark, and what is refused', a
       await offsetsOf(broker, 'plain', 'earliest'),
       await offsetsOf(broker, 'plain', 'latest'),
       await offsetsOf(broker, 'plain', 0),
-      await offsetsOf(broker, 'plain', 'max-timestamp'),
       await put(broker, 'plain', ['f']).then(() => read(broker, 'plain', 'beginning')),
     ];
   });

@@ -1,6 +1,6 @@
 /**
- * kafka-consumer-groups: list, describe, reset in every mode, delete. What is expected here is what Kafka 4.4 answers
- * (`--broker kafka`), with ids and addresses left out.
+ * kafka-consumer-groups: list, describe, reset in every mode, delete. What is expected here was seen of Kafka 4.4,
+ * with ids and addresses left out.
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -72,7 +72,7 @@ async function groups(...args: string[]): Promise<string[][]> {
   const text = await run(tool, args);
   return text
     .split('\n')
-    .filter((line) => line.trim() !== '' && !/^\s+at |^Peer|^\[|SLF4J/.test(line))
+    .filter((line) => line.trim() !== '' && !/^\s+at |^\s*Warn: |^Peer|^\[|SLF4J/.test(line))
     .map((line) =>
       line
         .replace(/rdkafka-[\w-]+/g, 'MEMBER')

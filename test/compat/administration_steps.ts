@@ -221,7 +221,7 @@ export const differences: readonly Difference[] = [
   {
     reason: 'Millrace has these settings, Kafka does not',
     step: describedBroker,
-    millrace: /^ {2}(?:log\.durability|num\.shards)=/,
+    millrace: /^ {2}(?:log\.durability|log\.retention\.warn\.ahead\.ms|num\.shards)=/,
   },
   {
     reason: 'older tools learn from this setting, which Kafka dropped, what a broker can do',
@@ -234,6 +234,12 @@ export const differences: readonly Difference[] = [
     kafka: /^ {2}[\w.]+=org\.apache\.kafka\.[\w.]+ sensitive/,
     millrace:
       /^ {2}(?:metric\.reporters|principal\.builder\.class|remote\.log\.metadata\.manager\.class\.name|sasl\.oauthbearer\.jwt\.(?:retriever|validator)\.class)=null/,
+  },
+  {
+    reason: 'by default as many replicas of the offsets as there are brokers, three at most',
+    step: describedBroker,
+    kafka: /DEFAULT_CONFIG:offsets\.topic\.replication\.factor=3/,
+    millrace: /DEFAULT_CONFIG:offsets\.topic\.replication\.factor=-1/,
   },
   {
     reason: 'what Kafka must be given, Millrace has a default for',

@@ -191,19 +191,25 @@ public final class Peer {
     ByteArrayDeserializer deserializer = new ByteArrayDeserializer();
     try (BufferedWriter output = Files.newBufferedWriter(Path.of(command.get("output").asText()));
         KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(settings, deserializer, deserializer)) {
-      consumer.subscribe(List.of(topic), new MemberEvents(output));
-      while (!Files.exists(stop)) {
-        Map<TopicPartition, OffsetAndMetadata> done = new HashMap<>();
+      // Processed and not committed yet, of partitions that are still this member's.
+      Map<TopicPartition, OffsetAndMetadata> done = new HashMap<>();
+      consumer.subscribe(List.of(topic), new MemberEvents(output, done));
+      while (!done.isEmpty() || !Files.exists(stop)) {
         for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(50))) {
           output.write("{\"partition\":" + record.partition() + ",\"offset\":" + record.offset() + "}\n");
           done.put(new TopicPartition(topic, record.partition()), new OffsetAndMetadata(record.offset() + 1));
         }
         output.flush();
         try {
-          if (!done.isEmpty()) consumer.commitSync(done);
-        } catch (CommitFailedException | RebalanceInProgressException error) {
+          if (!done.isEmpty()) consumer.commitSync(Map.copyOf(done));
+          done.clear();
+        } catch (RebalanceInProgressException error) {
+          // Again after the next poll, which takes part in the rebalance, for what stays ours.
+          System.err.println(error);
+        } catch (CommitFailedException error) {
           // The group has gone on without us: the next owner reads the records again.
           System.err.println(error);
+          done.clear();
         }
       }
     }
@@ -212,10 +218,12 @@ public final class Peer {
   /** Notes what a member has after each rebalance. */
   private static final class MemberEvents implements ConsumerRebalanceListener {
     private final BufferedWriter output;
+    private final Map<TopicPartition, OffsetAndMetadata> done;
     private final TreeSet<Integer> owned = new TreeSet<>();
 
-    MemberEvents(BufferedWriter output) {
+    MemberEvents(BufferedWriter output, Map<TopicPartition, OffsetAndMetadata> done) {
       this.output = output;
+      this.done = done;
     }
 
     @Override
@@ -227,6 +235,7 @@ public final class Peer {
     @Override
     public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
       partitions.forEach(one -> owned.remove(one.partition()));
+      done.keySet().removeAll(partitions);
       note();
     }
 

@@ -193,6 +193,8 @@ def member(command):
         settings["heartbeat.interval.ms"] = 300
         settings["partition.assignment.strategy"] = "cooperative-sticky" if cooperative else "range"
     owned = set()
+    # Offset to commit by partition: processed, and not committed yet.
+    done = {}
     events = open(command["output"], "a", buffering=1, encoding="utf-8")
 
     def note(event):
@@ -203,21 +205,28 @@ def member(command):
         note({"assigned": sorted(owned)})
 
     def revoked(_consumer, partitions):
-        owned.difference_update(one.partition for one in partitions)
+        for one in partitions:
+            owned.discard(one.partition)
+            # The next owner reads these records again.
+            done.pop(one.partition, None)
         note({"assigned": sorted(owned)})
 
     consumer = Consumer(settings)
     consumer.subscribe([command["topic"]], on_assign=assigned, on_revoke=revoked, on_lost=revoked)
     try:
-        while not os.path.exists(command["stop"]):
+        while done or not os.path.exists(command["stop"]):
             message = consumer.poll(0.05)
-            if message is None or message.error() is not None:
+            if message is not None and message.error() is None:
+                note({"partition": message.partition(), "offset": message.offset()})
+                done[message.partition()] = message.offset() + 1
+            if not done:
                 continue
-            note({"partition": message.partition(), "offset": message.offset()})
+            offsets = [TopicPartition(command["topic"], partition, offset) for partition, offset in done.items()]
             try:
-                consumer.commit(message=message, asynchronous=False)
+                consumer.commit(offsets=offsets, asynchronous=False)
+                done.clear()
             except KafkaException as error:
-                # The group has gone on without us: the next owner reads the record again.
+                # In the middle of a rebalance: again after it, for what stays ours.
                 print(f"commit: {error}", file=sys.stderr)
     finally:
         consumer.close()

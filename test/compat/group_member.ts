@@ -24,6 +24,7 @@ export class GroupMember {
   readonly #output: string;
   readonly #stop: string;
   readonly #run: Promise<Error | null>;
+  #error: Error | null = null;
 
   constructor(name: string, program: Program, options: MemberOptions) {
     this.name = name;
@@ -34,8 +35,18 @@ export class GroupMember {
     // The answer comes at the end of its life, which nobody may wait for.
     this.#run = program.run(command).then(
       () => null,
-      (error: Error) => error,
+      (error: Error) => {
+        this.#error = error;
+        return error;
+      },
     );
+  }
+
+  /** What its program said and, if it has ended before its time, why. */
+  get state(): string {
+    const { name, assignments } = this;
+    const end = this.#error === null ? '' : `, ended: ${this.#error.message}`;
+    return `${name}: ${JSON.stringify(assignments)}${end}\n${this.#program.errors}`;
   }
 
   /** All that it has noted so far. */

@@ -99,9 +99,7 @@ class GroupRun {
         new Set(owned.flat()).size === partitionCount
       );
     };
-    await this.until(isSettled, () =>
-      members.map((one) => `${one.name}: ${JSON.stringify(one.assignments)}`).join('\n'),
-    );
+    await this.until(isSettled, () => members.map(({ state }) => state).join('\n'));
   }
 
   async until(condition: () => boolean, state: () => string): Promise<void> {

@@ -53,6 +53,11 @@ export class Program {
     this.#answers = createInterface({ input: stdout })[Symbol.asyncIterator]();
   }
 
+  /** What it has written to standard error since the last command began. */
+  get errors(): string {
+    return this.#errors;
+  }
+
   /** Carries out a command and returns what the client wrote to standard error; throws what it reports, with that. */
   async run(command: Readonly<Record<string, unknown>>): Promise<string> {
     this.#errors = '';

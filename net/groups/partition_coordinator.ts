@@ -46,6 +46,9 @@ export interface PartitionCoordinatorOptions {
   readonly defer: (run: () => void) => void;
 }
 
+/** Characters of a line in the broker's log. */
+const logTextMax = 500;
+
 interface FailedAppend {
   readonly appendId: number;
   readonly error: ErrorCode;
@@ -197,7 +200,9 @@ export class PartitionCoordinator implements Parkable {
   #log({ level, message }: CoordinatorEffect & { type: 'log' }): void {
     const { logger } = this.#options;
     const { topic, partition } = this.leader;
-    logger[level]({ partition: `${topic}-${partition}` }, message);
+    // Clients choose how their groups and members are called, and what they give for a reason.
+    const text = message.length > logTextMax ? `${message.slice(0, logTextMax)}…` : message;
+    logger[level]({ partition: `${topic}-${partition}` }, text);
   }
 
   /** A client is not to wait for ever for a disk that stands still; later it may ask again. */

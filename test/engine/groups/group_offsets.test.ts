@@ -253,6 +253,18 @@ test('KIP-211: a stable group loses the offsets of topics that it is not subscri
   assert.deepEqual(driver.offsets(), { 't-0': 1n });
 });
 
+test('an offset of a topic that has been made anew is none of the new one', () => {
+  const driver = new CoordinatorDriver();
+  const none = 'AAAAAAAAAAAAAAAAAAAAAA';
+  driver.commitOffset(5n);
+  const offsetOf = (topicId: string) => {
+    const topics = [{ name: 't', topicId, partitionIndexes: [0] }];
+    const body = { groupId, memberId: null, memberEpoch: -1, topics };
+    return driver.ask('OffsetFetch', body).body.topics[0]?.partitions[0]?.committedOffset;
+  };
+  assert.deepEqual([offsetOf('T'), offsetOf(none), offsetOf('U')], [5n, 5n, -1n]);
+});
+
 test('when thousands of groups expire, others have their turn in between', () => {
   const driver = new CoordinatorDriver({ offsetsRetentionMs: hourMs });
   const count = 5_000;

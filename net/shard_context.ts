@@ -26,6 +26,8 @@ export interface ShardLogger {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
   error(fields: object, message: string): void;
+  /** At most one line per `key` in `intervalMs`. See `Logger.logLimited`. */
+  logLimited(key: string, intervalMs: number, level: 'warn', fields: object, message: string): void;
 }
 
 export interface ShardContext {

@@ -19,6 +19,9 @@ import type { CoordinatorRuntime } from './coordinator_runtime.ts';
 import type { Client, JoinGroupReply, JoinGroupRequest } from './group_api.ts';
 import { newTimer } from './timers.ts';
 
+/** Of what a member calls itself, so much begins its id, which must fit into a string of 32,767 bytes of UTF-8. */
+const memberNameMax = 10_000;
+
 interface Join {
   readonly token: number;
   readonly client: Client;
@@ -93,7 +96,8 @@ function hasRoom(
 function joinAsNew(runtime: CoordinatorRuntime, group: ClassicGroup, join: Join): void {
   const { client, request } = join;
   const { groupInstanceId, sessionTimeoutMs } = request;
-  const memberId = `${groupInstanceId ?? client.clientId}-${runtime.newUuid()}`;
+  const who = (groupInstanceId ?? client.clientId).slice(0, memberNameMax);
+  const memberId = `${who}-${runtime.newUuid()}`;
   if (groupInstanceId !== null) {
     const known = group.members.get(group.staticMembers.get(groupInstanceId) ?? '');
     if (known === undefined) addMember(runtime, group, join, memberId);

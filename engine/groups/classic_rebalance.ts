@@ -16,6 +16,9 @@ import { newTimer, type Timer } from './timers.ts';
  */
 const newMemberJoinTimeoutMs = 5 * 60_000;
 
+/** The least time until it is looked again whether anybody has joined: members may say 0, and less. */
+const joinAgainMsMin = 1_000;
+
 export function newClassicGroup(runtime: CoordinatorRuntime, groupId: string): ClassicGroup {
   return new ClassicGroup(groupId, (group) => ({
     joinPhase: () => endJoinPhase(runtime, group),
@@ -95,7 +98,7 @@ function completeJoin(runtime: CoordinatorRuntime, group: ClassicGroup): void {
     if (member.joinToken === null && member.groupInstanceId === null) drop(runtime, group, member);
   if (group.members.size > 0 && !electLeader(group)) {
     // Only static members are left, and none of them has come: their sessions decide.
-    runtime.startTimer(group.joinPhase, group.rebalanceTimeoutMs);
+    runtime.startTimer(group.joinPhase, Math.max(group.rebalanceTimeoutMs, joinAgainMsMin));
     return;
   }
   group.beginGeneration(runtime.wallMs);

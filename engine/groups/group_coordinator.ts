@@ -49,10 +49,16 @@ import { fetchOffsets } from './offset_fetch.ts';
 import { refusal } from './refusals.ts';
 import { newTimer } from './timers.ts';
 
+/** How many groups are looked at for what has expired at a time, and how long until the next ones are. */
+const groupsPerCheck = 100;
+const checkPauseMs = 10;
+
 export class GroupCoordinator {
   readonly #runtime: CoordinatorRuntime;
   readonly #table: GroupTable;
   readonly #retentionCheck = newTimer(() => this.#checkRetention());
+  /** What the running check has not come to yet. */
+  #unchecked: Group[] = [];
   /** Null once all is loaded. */
   #loader: CoordinatorLoader | null;
   /** Topics that went while it was loading. */
@@ -146,10 +152,13 @@ export class GroupCoordinator {
     for (const topic of deleted) removeTopic(this.#runtime, this.#table, topic);
   }
 
+  /** Looks at some groups, each of which may cost an append, and goes on with the rest after others had their turn. */
   #checkRetention(): void {
-    expire(this.#runtime, this.#table);
+    if (this.#unchecked.length === 0) this.#unchecked = [...this.#table.all];
+    expire(this.#runtime, this.#table, this.#unchecked.splice(-groupsPerCheck));
     const { offsetsRetentionCheckIntervalMs } = this.#runtime.options;
-    this.#runtime.startTimer(this.#retentionCheck, offsetsRetentionCheckIntervalMs);
+    const pauseMs = this.#unchecked.length > 0 ? checkPauseMs : offsetsRetentionCheckIntervalMs;
+    this.#runtime.startTimer(this.#retentionCheck, pauseMs);
   }
 
   #resign(): void {

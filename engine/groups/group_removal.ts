@@ -152,10 +152,14 @@ export function removeTopic(runtime: CoordinatorRuntime, table: GroupTable, topi
   }
 }
 
-/** Takes away what has expired, and groups that are left with nothing. */
-export function expire(runtime: CoordinatorRuntime, table: GroupTable): void {
-  for (const group of [...table.all]) {
-    if (isDeadGroup(group)) continue;
+/** Takes away what has expired of these groups, and those that are left with nothing. */
+export function expire(
+  runtime: CoordinatorRuntime,
+  table: GroupTable,
+  groups: readonly Group[],
+): void {
+  for (const group of groups) {
+    if (isDeadGroup(group) || table.get(group.groupId) !== group) continue;
     const offsets = table.offsetsOf(group.groupId);
     const expired = offsets === undefined ? [] : expiredKeys(runtime, group, offsets);
     const isDone =

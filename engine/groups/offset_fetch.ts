@@ -4,6 +4,9 @@ import type { OffsetFetchReply, OffsetFetchReplyTopic, OffsetFetchRequest } from
 import type { GroupOffsets } from './group_offsets.ts';
 import type { OffsetCommitValue } from './group_records.ts';
 
+/** The uuid of zeros. */
+const noTopicId = 'AAAAAAAAAAAAAAAAAAAAAA';
+
 type Partition = OffsetFetchReplyTopic['partitions'][number];
 
 /** `offsets` is undefined if there is no such group, or one without offsets: then there are none, which is no error. */
@@ -18,10 +21,20 @@ export function fetchOffsets(
           name,
           topicId,
           partitions: partitionIndexes.map((partition) =>
-            entry(partition, offsets?.get(name, partition)),
+            entry(partition, ofTopic(offsets?.get(name, partition), topicId)),
           ),
         }));
   return { groupId, errorCode: ErrorCode.NONE, topics: found };
+}
+
+/** Not an offset of a topic of the same name that was there before. Both ids may be missing: then the name counts. */
+function ofTopic(value: OffsetCommitValue | undefined, topicId: string) {
+  const isOther =
+    value !== undefined &&
+    topicId !== noTopicId &&
+    value.topicId !== noTopicId &&
+    value.topicId !== topicId;
+  return isOther ? undefined : value;
 }
 
 function allTopics(offsets: GroupOffsets | undefined): OffsetFetchReplyTopic[] {

@@ -16,10 +16,11 @@ import {
   crcOf,
   hasAttribute,
   lastOffsetOf,
+  producerIdOf,
   recordCountOf,
   sizeOf,
 } from '../../engine/batch/header.ts';
-import { visitKeyValues } from '../../engine/batch/key_values.ts';
+import { type VisitKeyValue, visitKeyValues } from '../../engine/batch/key_values.ts';
 import { BatchFormatError, recordBytesOf } from '../../engine/batch/records.ts';
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import type { GroupRecord } from '../../engine/groups/group_records.ts';
@@ -28,6 +29,7 @@ import { ProtocolError } from '../protocol/reader.ts';
 import type { ShardLogger } from '../shard_context.ts';
 import { decodeGroupRecord } from './group_records.ts';
 import type { PartitionCoordinator } from './partition_coordinator.ts';
+import { isCommitMarker, TransactionalOffsets } from './transactional_offsets.ts';
 
 /** Bytes that a slice reads, decodes and gives to the machine: some milliseconds of the thread's time. */
 const sliceBytesMax = 128 * 1024;
@@ -45,6 +47,7 @@ export interface CoordinatorLoaderOptions {
 interface Loading {
   readonly coordinator: PartitionCoordinator;
   nextOffset: number;
+  readonly transactional: TransactionalOffsets;
 }
 
 export class CoordinatorLoader {
@@ -64,7 +67,7 @@ export class CoordinatorLoader {
   add(coordinator: PartitionCoordinator): void {
     const nextOffset = coordinator.leader.log.logStartOffset;
     if (this.#queue.length === 0) this.#startedMs = this.#options.nowMs();
-    this.#queue.push({ coordinator, nextOffset });
+    this.#queue.push({ coordinator, nextOffset, transactional: new TransactionalOffsets() });
     this.wake();
   }
 
@@ -120,33 +123,31 @@ export class CoordinatorLoader {
   #load(loading: Loading, bytes: Uint8Array): void {
     const { coordinator } = loading;
     const { decompressedMaxBytes } = coordinator.leader.batchRules;
-    const records: GroupRecord[] = [];
-    const visit = (
-      buf: Uint8Array,
-      keyAt: number,
-      keyLength: number,
-      valueAt: number,
-      valueLength: number,
-    ): void => {
-      const record = decodeGroupRecord(buf, keyAt, keyLength, valueAt, valueLength);
-      if (record !== null) records.push(record);
-    };
+    const all: GroupRecord[] = [];
     for (let at = 0; at + batchHeaderBytes <= bytes.length; at += sizeOf(bytes, at)) {
       const end = at + sizeOf(bytes, at);
       if (crc32c(bytes.subarray(at + batchCrcStart, end)) !== crcOf(bytes, at))
         throw new BatchFormatError('a checksum does not match');
       loading.nextOffset = lastOffsetOf(bytes, at) + 1;
-      if (hasAttribute(bytes, at, attributeBits.control)) continue;
-      const count = recordCountOf(bytes, at);
-      if (codecOf(bytes, at) === Codec.none) {
-        visitKeyValues(bytes, at + batchHeaderBytes, end, count, visit);
+      const producerId = producerIdOf(bytes, at);
+      if (hasAttribute(bytes, at, attributeBits.control)) {
+        const count = recordCountOf(bytes, at);
+        visitKeyValues(bytes, at + batchHeaderBytes, end, count, (_bytes, keyAt, keyLength) => {
+          const isCommitted = isCommitMarker(bytes, keyAt, keyLength);
+          all.push(...loading.transactional.end(producerId, isCommitted));
+        });
         continue;
       }
-      const plain = recordBytesOf(bytes, at, decompressedMaxBytes);
-      visitKeyValues(plain, 0, plain.length, count, visit);
+      const records = recordsOf(bytes, at, end, decompressedMaxBytes);
+      if (hasAttribute(bytes, at, attributeBits.transactional)) {
+        loading.transactional.add(producerId, records);
+        continue;
+      }
+      loading.transactional.overtake(records);
+      for (const record of records) all.push(record);
     }
-    this.#records += records.length;
-    coordinator.load(records);
+    this.#records += all.length;
+    coordinator.load(all);
   }
 
   #report(): void {
@@ -167,6 +168,23 @@ export class CoordinatorLoader {
     coordinator.resign();
     return 'done';
   }
+}
+
+/** The records of the batch that lies from `at` to `end`. */
+function recordsOf(bytes: Uint8Array, at: number, end: number, maxBytes: number): GroupRecord[] {
+  const records: GroupRecord[] = [];
+  const visit: VisitKeyValue = (buf, keyAt, keyLength, valueAt, valueLength) => {
+    const record = decodeGroupRecord(buf, keyAt, keyLength, valueAt, valueLength);
+    if (record !== null) records.push(record);
+  };
+  const count = recordCountOf(bytes, at);
+  if (codecOf(bytes, at) === Codec.none) {
+    visitKeyValues(bytes, at + batchHeaderBytes, end, count, visit);
+  } else {
+    const plain = recordBytesOf(bytes, at, maxBytes);
+    visitKeyValues(plain, 0, plain.length, count, visit);
+  }
+  return records;
 }
 
 function finish({ coordinator }: Loading): 'done' {

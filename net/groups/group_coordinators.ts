@@ -97,9 +97,12 @@ export class GroupCoordinators {
       coordinator.topicsChanged([...changed], deleted);
   }
 
-  /** The partition has more that is committed: a coordinator may be waiting to load it. */
+  /** The partition has more that is committed, and a coordinator may be waiting to load it; or it takes nothing more. */
   onHighWatermark(leader: PartitionLeader): void {
-    if (leader.topic === offsetsTopicName) this.#loader.wake();
+    if (leader.topic !== offsetsTopicName) return;
+    this.#loader.wake();
+    const coordinator = this.#byPartition.get(leader.partition);
+    if (coordinator?.leader === leader && leader.refusal !== ErrorCode.NONE) coordinator.resign();
   }
 
   /** Never rejects; see `PartitionCoordinator.request`. */

@@ -21,6 +21,9 @@ import type { ShardCalls } from '../shard_calls.ts';
 import { type GroupCoordinators, mergeLists } from './group_coordinators.ts';
 import { offsetsTopicName, partitionOfGroup } from './offsets_topic.ts';
 
+/** What the keys of the groups' records can say. An id that is no UTF-8 grows when it is written. */
+const groupIdBytesMax = 32_767;
+
 /** APIs that name one group. */
 export type SingleGroupApi = Exclude<GroupApi, 'ListGroups'>;
 
@@ -54,6 +57,8 @@ export class GroupRouter {
   }
 
   #route(groupId: string, client: Client, request: GroupRequest): Promise<GroupReply> {
+    if (Buffer.byteLength(groupId) > groupIdBytesMax)
+      return Promise.resolve(refusal(request, ErrorCode.INVALID_GROUP_ID));
     const topic = this.#image.topic(offsetsTopicName);
     if (topic === undefined) return Promise.resolve(refusal(request, ErrorCode.NOT_COORDINATOR));
     const partition = partitionOfGroup(groupId, topic.partitions.length);

@@ -15,6 +15,9 @@ export const offsetsTopicName = '__consumer_offsets';
 /** What a client may wait for the creation; later it hears COORDINATOR_NOT_AVAILABLE and asks again. */
 const creationWaitMs = 3_000;
 
+/** Clients ask again ten times a second, each of them. */
+const refusalIntervalMs = 60_000;
+
 /** Replicas that a cluster with enough brokers gives the topic. */
 const replicasWanted = 3;
 
@@ -41,7 +44,10 @@ export async function ensureOffsetsTopic(
   const result = reply.result?.topics[0];
   const error = result?.errorCode ?? reply.errorCode;
   if (error !== ErrorCode.NONE && error !== ErrorCode.TOPIC_ALREADY_EXISTS)
-    shard.logger.warn(
+    shard.logger.logLimited(
+      'offsets topic',
+      refusalIntervalMs,
+      'warn',
       { topic: offsetsTopicName, error, reason: result?.errorMessage ?? 'no answer yet' },
       'the topic for the state of consumer groups could not be created: see the settings offsets.topic.*',
     );

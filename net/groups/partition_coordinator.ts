@@ -21,6 +21,7 @@ import { refusal } from '../../engine/groups/refusals.ts';
 import { type AppendResult, newAppendResult } from '../../engine/log/append_result.ts';
 import type { Clock } from '../../engine/ports.ts';
 import type { AppendWaiter, PartitionLeader } from '../../replication/partition/leader.ts';
+import { StringTooLongError } from '../protocol/writer.ts';
 import type { Parkable, Parked, Purgatory } from '../server/purgatory.ts';
 import type { ShardLogger } from '../shard_context.ts';
 import { encodeGroupRecord } from './group_records.ts';
@@ -44,6 +45,9 @@ export interface PartitionCoordinatorOptions {
   /** Runs the function in a later turn. */
   readonly defer: (run: () => void) => void;
 }
+
+/** Characters of a line in the broker's log. */
+const logTextMax = 500;
 
 interface FailedAppend {
   readonly appendId: number;
@@ -166,10 +170,9 @@ export class PartitionCoordinator implements Parkable {
     const { clock } = this.#options;
     const nowMs = clock.wallMs();
     const timestamp = BigInt(nowMs);
-    const batch = encodeBatch({
-      records: records.map((record) => ({ ...encodeGroupRecord(record), timestamp })),
-    });
-    if (batch.length > this.leader.batchRules.maxMessageBytes) return ErrorCode.MESSAGE_TOO_LARGE;
+    const batch = encodeRecords(records, timestamp);
+    if (batch === null || batch.length > this.leader.batchRules.maxMessageBytes)
+      return ErrorCode.MESSAGE_TOO_LARGE;
     info.recordCount = records.length;
     info.lastOffsetDelta = records.length - 1;
     info.baseTimestamp = timestamp;
@@ -197,7 +200,9 @@ export class PartitionCoordinator implements Parkable {
   #log({ level, message }: CoordinatorEffect & { type: 'log' }): void {
     const { logger } = this.#options;
     const { topic, partition } = this.leader;
-    logger[level]({ partition: `${topic}-${partition}` }, message);
+    // Clients choose how their groups and members are called, and what they give for a reason.
+    const text = message.length > logTextMax ? `${message.slice(0, logTextMax)}…` : message;
+    logger[level]({ partition: `${topic}-${partition}` }, text);
   }
 
   /** A client is not to wait for ever for a disk that stands still; later it may ask again. */
@@ -233,6 +238,21 @@ export class PartitionCoordinator implements Parkable {
   #now(): Instant {
     return { monotonicMs: this.#options.timers.nowMs(), wallMs: this.#options.clock.wallMs() };
   }
+}
+
+/**
+ * Null if a record cannot say what a client has told: a name that is no UTF-8 takes three times as many bytes when it is
+ * written, and may be too long then.
+ */
+function encodeRecords(records: readonly GroupRecord[], timestamp: bigint): Uint8Array | null {
+  const encoded = [];
+  try {
+    for (const record of records) encoded.push({ ...encodeGroupRecord(record), timestamp });
+  } catch (error) {
+    if (error instanceof StringTooLongError) return null;
+    throw error;
+  }
+  return encodeBatch({ records: encoded });
 }
 
 /** One batch of a coordinator on its way into the log. */

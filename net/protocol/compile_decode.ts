@@ -119,8 +119,10 @@ class DecodeCompiler {
 
   /** An expression for a string, bytes or records. */
   #sizedValue(field: FieldSchema, path: string, nullable: boolean): string {
-    let length = field.type === 'string' ? `r.length16(${path})` : `r.length32(${path})`;
-    if (isCompact(this.#target, field)) length = `r.compactLength(${path})`;
+    const isText = field.type === 'string';
+    let length = isText ? `r.length16(${path})` : `r.length32(${path})`;
+    if (isCompact(this.#target, field))
+      length = isText ? `r.compactTextLength(${path})` : `r.compactLength(${path})`;
     const read = { string: 'text', bytes: 'copy', records: 'share' }[field.type as 'string'];
     const onNull = nullable ? 'null' : `r.failNull(${path})`;
     return `(n = ${length}) < 0 ? ${onNull} : r.${read}(n)`;

@@ -89,7 +89,14 @@ export class Reader {
     return this.#checkedLength(length, field);
   }
 
-  /** Length of a compact string or of compact bytes; -1 for null. */
+  /** Length of a compact string; -1 for null. Kafka takes none that the older form could not say. */
+  compactTextLength(field: string): number {
+    const length = this.compactLength(field);
+    if (length > 0x7fff) this.fail(field, `a string of ${length} bytes; the limit is 32767`);
+    return length;
+  }
+
+  /** Length of compact bytes; -1 for null. */
   compactLength(field: string): number {
     return this.#checkedLength(this.uvarint(field) - 1, field);
   }

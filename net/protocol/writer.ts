@@ -23,6 +23,11 @@ export interface Encoded {
   readonly holes: readonly Hole[];
 }
 
+/** A string takes more bytes than its length has room for: peers can bring that about (`RequestContext.respond`). */
+export class StringTooLongError extends Error {
+  override readonly name: string = 'StringTooLongError';
+}
+
 const chunkBytes = 64 * 1024;
 const noHoles: readonly Hole[] = [];
 const base64urlValues: Int8Array = base64urlTable();
@@ -238,7 +243,7 @@ export class Writer {
   }
 
   #failLong(size: number): never {
-    throw new Error(`${this.context}: a string of ${size} bytes; the limit is 32767`);
+    throw new StringTooLongError(`${this.context}: a string of ${size} bytes; the limit is 32767`);
   }
 
   #records(value: Uint8Array | ExternalRecords): void {

@@ -114,7 +114,12 @@ export async function attachShard(
         })),
       ...settings,
     },
-    logger: { info: () => {}, warn: (_fields, text) => warnings.push(text), error: () => {} },
+    logger: {
+      info: () => {},
+      warn: (_fields, text) => warnings.push(text),
+      error: () => {},
+      logLimited: (_key, _intervalMs, _level, _fields, text) => warnings.push(text),
+    },
   };
 }
 

@@ -253,6 +253,37 @@ test('KIP-211: a stable group loses the offsets of topics that it is not subscri
   assert.deepEqual(driver.offsets(), { 't-0': 1n });
 });
 
+test('an offset of a topic that has been made anew is none of the new one', () => {
+  const driver = new CoordinatorDriver();
+  const none = 'AAAAAAAAAAAAAAAAAAAAAA';
+  driver.commitOffset(5n);
+  const offsetOf = (topicId: string) => {
+    const topics = [{ name: 't', topicId, partitionIndexes: [0] }];
+    const body = { groupId, memberId: null, memberEpoch: -1, topics };
+    return driver.ask('OffsetFetch', body).body.topics[0]?.partitions[0]?.committedOffset;
+  };
+  assert.deepEqual([offsetOf('T'), offsetOf(none), offsetOf('U')], [5n, 5n, -1n]);
+});
+
+test('when thousands of groups expire, others have their turn in between', () => {
+  const driver = new CoordinatorDriver({ offsetsRetentionMs: hourMs });
+  const count = 5_000;
+  for (let at = 0; at < count; at += 1) driver.commitOffset(1n, { groupId: `group ${at}` });
+  driver.advance(hourMs - 1);
+  driver.commitsAtOnce = false;
+  let ticks = 0;
+  const listed = () => driver.ask('ListGroups', { statesFilter: [], typesFilter: [] }).body.groups;
+  for (; listed().length > 0 && ticks < count; ticks += 1) {
+    const waitMs = driver.coordinator.nextDeadlineMs - driver.nowMs;
+    assert(waitMs > 0, 'the next part comes in the same turn');
+    driver.advance(waitMs);
+    assert(driver.appends.length <= 200, `${driver.appends.length} appends in one turn`);
+    driver.commit();
+  }
+  assert.equal(listed().length, 0);
+  assert(driver.nowMs < 2 * hourMs);
+});
+
 test('a retention that the client asked for counts', () => {
   const driver = new CoordinatorDriver();
   driver.commitOffset(1n, { retentionTimeMs: BigInt(hourMs), apiVersion: 4 });

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { suite } from 'uvu';
 import { encodeBatch } from '../../../engine/batch/encode.ts';
-import { writeInt32 } from '../../../engine/batch/header.ts';
+import { recordCountOf, writeInt32 } from '../../../engine/batch/header.ts';
+import { newBatchInfo } from '../../../engine/batch/rules.ts';
 import type { CoordinatorEvent } from '../../../engine/groups/coordinator_events.ts';
+import { newAppendResult } from '../../../engine/log/append_result.ts';
 import { CoordinatorLoader } from '../../../net/groups/coordinator_loader.ts';
 import { encodeGroupRecord } from '../../../net/groups/group_records.ts';
 import { PartitionCoordinator } from '../../../net/groups/partition_coordinator.ts';
@@ -124,6 +126,65 @@ test('an empty log is loaded at once, and the one that is asked for before the o
   runTurns(turns);
   assert.deepEqual(partitionsOf(first.machine.events), upTo(20));
   assert.deepEqual(third.machine.events, [{ type: 'loaded' }]);
+});
+
+/** As Kafka's log has it: the broker takes no such batches from clients. */
+function writeInTransaction(world: ShardWorld, partition: number, batch: Uint8Array): void {
+  const info = newBatchInfo();
+  info.recordCount = recordCountOf(batch, 0);
+  info.lastOffsetDelta = info.recordCount - 1;
+  const waiter = { endOffset: 0, onWritten: () => {}, onCommitted: () => {} };
+  const result = newAppendResult();
+  const leader = world.leader('offsets', partition);
+  const nowMs = world.clock.wallMs();
+  const error = leader.append(batch, 0, batch.length, info, true, nowMs, waiter, result);
+  assert.equal(error, 0);
+}
+
+/** Offset commits of partitions `first` and the next, by a producer's transaction. */
+function undecided(producerId: number, first: number): Uint8Array {
+  const records = [first, first + 1].map((partition) => ({
+    ...encodeGroupRecord({
+      type: 'OffsetCommit',
+      key: { group: 'g', topic: 't', partition },
+      value: null,
+    }),
+    timestamp: 1n,
+  }));
+  return encodeBatch({ records, transactional: true, producerId, producerEpoch: 0 });
+}
+
+function marker(producerId: number, type: 'commit' | 'abort'): Uint8Array {
+  const key = new Uint8Array([0, 0, 0, type === 'commit' ? 1 : 0]);
+  const records = [{ key, value: new Uint8Array(6), timestamp: 1n }];
+  return encodeBatch({ records, transactional: true, control: true, producerId, producerEpoch: 0 });
+}
+
+test('KIP-98: offsets of a transaction count from its marker on, and not at all if it is aborted', async () => {
+  const { world, turns, begin } = await fixture(100);
+  writeInTransaction(world, 0, undecided(1, 10));
+  writeInTransaction(world, 0, undecided(2, 20));
+  writeInTransaction(world, 0, undecided(3, 30));
+  write(world, 0, commits(0, 1));
+  writeInTransaction(world, 0, marker(2, 'commit'));
+  writeInTransaction(world, 0, marker(1, 'abort'));
+  write(world, 0, commits(1, 1));
+  world.settle();
+  const { machine } = begin(0);
+  runTurns(turns);
+  assert.deepEqual(partitionsOf(machine.events), [0, 20, 21, 1]);
+  assert.equal(machine.events.at(-1)?.type, 'loaded');
+});
+
+test('KIP-98: a commit in between is later than one that was begun before', async () => {
+  const { world, turns, begin } = await fixture();
+  writeInTransaction(world, 0, undecided(1, 10));
+  write(world, 0, commits(10, 1));
+  writeInTransaction(world, 0, marker(1, 'commit'));
+  world.settle();
+  const { machine } = begin(0);
+  runTurns(turns);
+  assert.deepEqual(partitionsOf(machine.events), [10, 11]);
 });
 
 test('what a crash left unflushed is waited for', async () => {

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { suite } from 'uvu';
-import { ask, commitRequest, groupWorld, stableGroup } from './group_world.ts';
+import { ErrorCode } from '../../../engine/error_code.gen.ts';
+import { partitionOfGroup } from '../../../net/groups/offsets_topic.ts';
+import { WorldConnection } from '../data_path/client.ts';
+import { ask, commitRequest, groupWorld, joinRequest, rest, stableGroup } from './group_world.ts';
 
 const test = suite('coordinators of a shard');
 
@@ -46,6 +49,22 @@ test('a topic of the groups that is deleted and made again begins anew', async (
     after.groups.map(({ groupId }) => groupId),
     ['h'],
   );
+});
+
+test('who waits in a rebalance when the log directory fails is sent away at once', async () => {
+  const world = await groupWorld();
+  await stableGroup(world, 'g');
+  const told = await ask(world, 'JoinGroup', 9, joinRequest(9, 'g'));
+  const connection = new WorldConnection(world);
+  const waiting = connection.send('JoinGroup', 9, joinRequest(9, 'g', told.memberId));
+  await rest(world);
+  assert.equal(waiting.isAnswered, false);
+  const leader = world.leader('__consumer_offsets', partitionOfGroup('g', 3));
+  leader.refuse(ErrorCode.KAFKA_STORAGE_ERROR);
+  await rest(world);
+  assert.equal(waiting.response().errorCode, ErrorCode.NOT_COORDINATOR);
+  const after = await ask(world, 'JoinGroup', 9, joinRequest(9, 'g'));
+  assert.equal(after.errorCode, ErrorCode.NOT_COORDINATOR);
 });
 
 test.run();

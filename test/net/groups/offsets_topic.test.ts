@@ -69,10 +69,13 @@ test('it is made when it is first needed, compacted, as the settings say', async
   assert.deepEqual(world.lines, []);
 });
 
-test('what keeps it from being made is in the log', async () => {
+test('what keeps it from being made is in the log, once', async () => {
   const world = await ShardWorld.start({ settings: ['offsets.topic.replication.factor=3'] });
-  const topic = await settled(world, ensureOffsetsTopic(world.services, world.config.groups));
-  assert.equal(topic, undefined);
+  for (let time = 0; time < 3; time += 1) {
+    const topic = await settled(world, ensureOffsetsTopic(world.services, world.config.groups));
+    assert.equal(topic, undefined);
+  }
+  assert.equal(world.lines.length, 1);
   assert.match(world.lines.join('\n'), /warn the topic for the state of consumer groups could not/);
 });
 

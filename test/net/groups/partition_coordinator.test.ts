@@ -206,6 +206,14 @@ test('one that resigns does nothing any more', async () => {
   assert.deepEqual([events(), machine.ticks], [[], []]);
 });
 
+test('lines in the log do not get longer than people read', async () => {
+  const { world, machine, coordinator } = await fixture();
+  machine.next = [{ type: 'log', level: 'info', message: 'x'.repeat(100_000) }];
+  coordinator.topicsChanged(['t'], []);
+  assert.equal(world.lines.length, 1);
+  assert((world.lines[0] ?? '').length < 1_000);
+});
+
 test('a directory that fails ends the coordinator', async () => {
   const { world, machine, coordinator, events, laterTurn } = await fixture();
   machine.next = [append(1, 'a')];

@@ -80,6 +80,18 @@ test('a length beyond the frame is refused before anything is allocated', () => 
   );
 });
 
+test('a compact string is no longer than one with an int16 length can be', () => {
+  // Lengths are told plus one.
+  const fits = `808002${'61'.repeat(32_767)}0000`;
+  const read = codecFor('FindCoordinatorRequest', 3).decode(new Reader(fromHex(fits)));
+  assert.equal(read.key.length, 32_767);
+  const at = 'FindCoordinatorRequest';
+  const reason = 'a string of 32768 bytes; the limit is 32767';
+  const long = `818002${'61'.repeat(32_768)}`;
+  refuses(at, 3, `${long}0000`, `${at} v3: key: ${reason}`);
+  refuses(at, 4, `0002${long}00`, `${at} v4: coordinatorKeys: ${reason}`);
+});
+
 test('an array is refused when its elements cannot be in the frame', () => {
   const least = (count: number, size: number, left: number) =>
     `${count} elements of at least ${size} bytes announced, ${left} bytes left in the frame`;

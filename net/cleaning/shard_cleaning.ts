@@ -75,7 +75,7 @@ export class ShardCleaning {
   tick(): void {
     const { config, clock } = this.#options;
     if (!config().enable || this.#isStopped) return;
-    for (const [log, job] of this.#jobs) if (!log.config.cleanupPolicy.compact) this.#abort(job);
+    for (const job of this.#jobs.values()) if (!isWanted(job)) this.#abort(job);
     if (clock.monotonicMs() >= this.#nextLookMs) this.#look();
   }
 
@@ -165,7 +165,7 @@ export class ShardCleaning {
   #judge(leader: PartitionLeader): Candidate | null {
     const { log } = leader;
     if (!log.config.cleanupPolicy.compact || log.isDamaged || log.failure !== null) return null;
-    if (leader.refusal !== ErrorCode.NONE) return null;
+    if (leader.refusal !== ErrorCode.NONE || log.cleaning.isSwapping) return null;
     if (this.#jobs.has(log) || this.#uncleanable.get(log) === log.config) return null;
     try {
       const stable = stableOffsetOf(leader);
@@ -196,7 +196,7 @@ export class ShardCleaning {
   }
 
   #install(job: Job, segment: CleanedSegment): boolean {
-    if (job.isAborted) return false;
+    if (job.isAborted || job.leader.log.failure !== null) return false;
     try {
       job.installed = job.leader.log.cleaning.install(segment);
       return job.installed !== null;
@@ -257,8 +257,6 @@ export class ShardCleaning {
         'a log cannot be cleaned while the disk is full; trying again until there is room',
       );
     else logger.debug({ partition, kind, reason }, 'the cleaning of a log was ended');
-    // Its files wait for names that only the next start gives them.
-    if (job.installed !== null) this.#uncleanable.set(log, log.config);
   }
 
   #giveUp(log: PartitionLog, reason: string): void {
@@ -278,6 +276,11 @@ export class ShardCleaning {
 
 function needOf({ dirtyRatio, isOverdue }: CleanableRange): number {
   return dirtyRatio + (isOverdue ? overdueNeed : 0);
+}
+
+/** A segment that is in place needs its names first: until then the next start finds it by its `.swap` file alone. */
+function isWanted({ leader: { log }, installed }: Job): boolean {
+  return installed !== null || (log.config.cleanupPolicy.compact && log.failure === null);
 }
 
 /** An open transaction's records may yet be aborted. */

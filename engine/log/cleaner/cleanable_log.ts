@@ -33,6 +33,11 @@ export class CleanableLog {
   readonly #marks: LogMarks;
   readonly #doomed: string[] = [];
   #isRemoving: boolean = false;
+  /**
+   * A segment is in place whose files do not have their names. When its job has ended all the same, they get them at the
+   * next start, and no other job may begin: it would take them for leftovers.
+   */
+  isSwapping: boolean = false;
   /** Below it, an earlier cleaning has seen to everything; as in `cleaner-offset-checkpoint`. */
   cleanedOffset: number;
 
@@ -126,6 +131,7 @@ export class CleanableLog {
     // Until the names are its own, descriptor and indexes cannot be had again.
     segment.pin();
     segment.isSwapping = true;
+    this.isSwapping = true;
     const old = segments.merge(number, made.sources.length, segment);
     for (const one of old) letGo(this.#parts, one);
     this.#marks.clear();
@@ -136,6 +142,7 @@ export class CleanableLog {
   finish({ segment, old }: InstalledSegment): void {
     const { files } = this.#parts;
     segment.isSwapping = false;
+    this.isSwapping = false;
     segment.unpin();
     files.cache.touch(segment);
     for (const one of old) one.whenFree(() => this.#remove(one.path(`.log${deletedSuffix}`)));

@@ -44,7 +44,8 @@ export class CleanableLog {
   constructor(parts: LogParts, marks: LogMarks, cleanedOffset: number) {
     this.#parts = parts;
     this.#marks = marks;
-    this.cleanedOffset = cleanedOffset;
+    // What comes where a power cut has taken the log's end is as dirty as any.
+    this.cleanedOffset = Math.min(cleanedOffset, parts.logEndOffset);
   }
 
   /**
@@ -93,7 +94,7 @@ export class CleanableLog {
 
   /** What the cleaner's thread needs to clean the range. */
   job(range: CleanableRange, nowMs: number): CleaningJob {
-    const { segments, config, logStartOffset, files, producers } = this.#parts;
+    const { segments, config, logStartOffset, flushedOffset, files, producers } = this.#parts;
     const sources: SourceSegment[] = [];
     for (let number = 0; number < segments.count - 1; number += 1) {
       const { baseOffset, size } = segments.at(number) as Segment;
@@ -106,6 +107,7 @@ export class CleanableLog {
       logStartOffset,
       firstDirtyOffset: range.firstDirtyOffset,
       uncleanableOffset: range.uncleanableOffset,
+      flushedOffset,
       nowMs,
       deleteRetentionMs: config.deleteRetentionMs,
       segmentBytes: config.segmentBytes,

@@ -26,6 +26,8 @@ export interface CleaningJob {
   readonly firstDirtyOffset: number;
   /** Nothing from here on is looked at: base offset of a segment. */
   readonly uncleanableOffset: number;
+  /** Below it, the log is on stable storage: with log.durability=os it may be before `uncleanableOffset`. */
+  readonly flushedOffset: number;
   /** Wall clock when the job was made. */
   readonly nowMs: number;
   readonly deleteRetentionMs: number;

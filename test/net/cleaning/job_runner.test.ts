@@ -33,6 +33,7 @@ function makeJob(batches: number): CleaningJob {
     logStartOffset: 0,
     firstDirtyOffset: 0,
     uncleanableOffset: batches,
+    flushedOffset: batches,
     nowMs: 0,
     deleteRetentionMs: 0,
     segmentBytes: 1 << 20,

@@ -184,4 +184,37 @@ test('an end in the middle of a swap is brought to its end by the next start', (
   }
 });
 
+test('what took the place of a removed record is on stable storage before the record goes', () => {
+  for (let seed = 1; seed <= 20; seed += 1) {
+    const world = new LogWorld({ segmentBytes: 300, cleanupPolicy: compact }, { seed }).open();
+    put(world, 0, 'k');
+    world.settle();
+    world.config = { ...world.config, durability: 'os' };
+    world.log.updateConfig(world.config);
+    // The segment of 3 to 5 stays as it is.
+    for (let number = 1; number < 10; number += 1) {
+      put(world, number, number < 4 ? 'k' : `other ${number}`);
+      world.settle();
+    }
+    assert.equal(world.log.flushedOffset, 1, 'nothing asked for a flush');
+    cleanLog(world.log, { disk: world.disk, nowMs: startMs, stableOffset: 10 });
+    world.crash();
+    world.reopen();
+    const offsets = recordsIn(world.readAll()).map(({ offset }) => offset);
+    assert(offsets.includes(3), `seed ${seed}: ${offsets.join()}`);
+  }
+});
+
+test('a log that lost its end is not clean past where it ends now', () => {
+  const world = tableWorld(10);
+  world.log.cleaning.cleanedOffset = 50;
+  world.checkpoint();
+  world.crash();
+  world.reopen();
+  assert.equal(world.log.logEndOffset, 10);
+  for (let number = 10; number < 60; number += 1) put(world, number, 'k');
+  world.settle();
+  assert.equal(world.log.cleaning.range(60, startMs).firstDirtyOffset, 10);
+});
+
 test.run();

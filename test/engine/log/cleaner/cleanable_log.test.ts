@@ -217,4 +217,31 @@ test('a log that lost its end is not clean past where it ends now', () => {
   assert.equal(world.log.cleaning.range(60, startMs).firstDirtyOffset, 10);
 });
 
+test('the largest timestamp is that of a record, not of a batch that has none any more', () => {
+  const world = new LogWorld({ segmentBytes: 300, cleanupPolicy: compact }).open();
+  const { log, disk } = world;
+  // The last batch of the first segment has the largest time, and stays without its record.
+  for (const number of [0, 1, 99, 3, 4, 5, 6]) put(world, number, 'k');
+  world.settle();
+  assert.equal(log.offsetOfMaxTimestamp()?.offset, 2);
+  const expected = { offset: 6, timestamp: BigInt(startMs + 6 * 60_000), leaderEpoch: 0 };
+  cleanLog(log, { disk, nowMs: startMs });
+  assert.deepEqual(
+    recordsIn(world.readAll()).map(({ offset }) => offset),
+    [5, 6],
+  );
+  assert.deepEqual(log.offsetOfMaxTimestamp(), expected);
+  assert.equal(log.offsetForTimestamp(BigInt(startMs + 7 * 60_000)), null);
+  for (const isIndexed of [true, false]) {
+    world.close();
+    for (const name of disk.list(partitionDir) ?? [])
+      if (!isIndexed && name.endsWith('index')) disk.unlink(`${partitionDir}/${name}`);
+    world.reopen();
+    assert.deepEqual(world.log.offsetOfMaxTimestamp(), expected);
+  }
+  world.kill();
+  world.reopen();
+  assert.deepEqual(world.log.offsetOfMaxTimestamp(), expected);
+});
+
 test.run();

@@ -6,6 +6,7 @@
  * for it and many partitions share one write of the checkpoint. Durability: see `LogStarts` and `SegmentDeletion`.
  */
 import { ErrorCode } from '../../engine/error_code.gen.ts';
+import { FileRemoval } from '../../engine/log/file_removal.ts';
 import { asDiskError, FlushSet } from '../../engine/log/flush_set.ts';
 import type { PartitionLog } from '../../engine/log/partition_log.ts';
 import type { DeletableSegment, RetentionRules } from '../../engine/log/retention.ts';
@@ -58,6 +59,7 @@ export class LogRetention {
   readonly #time: RetentionClock;
   readonly #quiet = new WeakMap<PartitionLeader, Quiet>();
   #removals: Removal[] = [];
+  readonly #removal: FileRemoval;
   #nextMs: number;
   #isRunning: boolean = false;
   #isStopped: boolean = false;
@@ -65,6 +67,7 @@ export class LogRetention {
   constructor(options: LogRetentionOptions) {
     this.#options = options;
     this.#time = new RetentionClock(options.clock);
+    this.#removal = new FileRemoval(options.disk);
     this.#nextMs = options.clock.monotonicMs() + Math.min(firstCheckMs, options.intervalMs);
   }
 
@@ -185,13 +188,12 @@ export class LogRetention {
     for (const { log, name } of due) this.#removeFile(log, name);
   }
 
-  /** Off the thread: freeing a large file's blocks takes a while. */
   #removeFile(log: PartitionLog, name: string): void {
-    const { disk, logger } = this.#options;
-    const path = `${log.dir}/${name}`;
-    disk.removeTree(path, (error) => {
-      if (error !== null) logger.warn({ path, error }, 'a deleted segment could not be removed');
-    });
+    this.#removal.remove(
+      () => `${log.dir}/${name}`,
+      (error, path) =>
+        this.#options.logger.warn({ path, error }, 'a deleted segment could not be removed'),
+    );
   }
 
   /** Whether nothing has been appended for so long that a leap of the wall clock cannot be why its records look old. */

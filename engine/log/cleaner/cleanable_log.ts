@@ -8,6 +8,7 @@
  */
 import { batchHeaderBytes, maxTimestampOf } from '../../batch/header.ts';
 import { deletedSuffix, segmentFileName, swapSuffix } from '../file_names.ts';
+import { FileRemoval } from '../file_removal.ts';
 import type { LogMarks } from '../log_marks.ts';
 import { type LogParts, letGo } from '../log_parts.ts';
 import { Segment } from '../segment.ts';
@@ -31,8 +32,7 @@ const header = new Uint8Array(batchHeaderBytes);
 export class CleanableLog {
   readonly #parts: LogParts;
   readonly #marks: LogMarks;
-  readonly #doomed: string[] = [];
-  #isRemoving: boolean = false;
+  readonly #removal: FileRemoval;
   /**
    * A segment is in place whose files do not have their names. When its job has ended all the same, they get them at the
    * next start, and no other job may begin: it would take them for leftovers.
@@ -44,6 +44,7 @@ export class CleanableLog {
   constructor(parts: LogParts, marks: LogMarks, cleanedOffset: number) {
     this.#parts = parts;
     this.#marks = marks;
+    this.#removal = new FileRemoval(parts.files.disk);
     // What comes where a power cut has taken the log's end is as dirty as any.
     this.cleanedOffset = Math.min(cleanedOffset, parts.logEndOffset);
   }
@@ -147,7 +148,8 @@ export class CleanableLog {
     this.isSwapping = false;
     segment.unpin();
     files.cache.touch(segment);
-    for (const one of old) one.whenFree(() => this.#remove(one.path(`.log${deletedSuffix}`)));
+    for (const one of old)
+      one.whenFree(() => this.#removal.remove(() => one.path(`.log${deletedSuffix}`)));
     this.#dropSnapshots(old, segment);
   }
 
@@ -163,28 +165,14 @@ export class CleanableLog {
   /** Producers' snapshots belong to segments' beginnings; the newest stays, and the newest that is flushed. */
   #dropSnapshots(old: readonly Segment[], segment: Segment): void {
     const { snapshotOffsets, snapshotOffset, flushedSnapshotOffset, files } = this.#parts;
-    for (const { baseOffset } of old) {
-      const at = snapshotOffsets.indexOf(baseOffset);
-      if (at < 0 || baseOffset === segment.baseOffset) continue;
-      if (baseOffset === snapshotOffset || baseOffset === flushedSnapshotOffset) continue;
-      snapshotOffsets.splice(at, 1);
-      this.#remove(`${files.dir}/${segmentFileName(baseOffset, '.snapshot')}`);
-    }
-  }
-
-  /**
-   * Off the thread, since to free a large file takes the kernel a while, and one after the other, since there may be
-   * thousands. What cannot be removed goes at the next start.
-   */
-  #remove(path: string): void {
-    this.#doomed.push(path);
-    if (!this.#isRemoving) this.#removeNext();
-  }
-
-  #removeNext(): void {
-    const path = this.#doomed.pop();
-    this.#isRemoving = path !== undefined;
-    if (path !== undefined) this.#parts.files.disk.removeTree(path, () => this.#removeNext());
+    const bases = new Set(old.map(({ baseOffset }) => baseOffset));
+    for (const kept of [segment.baseOffset, snapshotOffset, flushedSnapshotOffset])
+      bases.delete(kept);
+    const kept = snapshotOffsets.filter((offset) => !bases.has(offset));
+    const gone = snapshotOffsets.filter((offset) => bases.has(offset));
+    snapshotOffsets.splice(0, snapshotOffsets.length, ...kept);
+    for (const offset of gone)
+      this.#removal.remove(() => `${files.dir}/${segmentFileName(offset, '.snapshot')}`);
   }
 
   /** Largest timestamp of the segment's records or, where they have none, when it was made. */

@@ -18,6 +18,9 @@ import { noteSnapshotFlushed, removeSnapshotsBelow, storeSnapshot } from './log_
 import { type DeletableSegment, findDeletable, type RetentionRules } from './retention.ts';
 import type { Segment } from './segment.ts';
 
+/** Segments that one call takes out of use: a millisecond or two. */
+const removedMax = 8;
+
 export class SegmentDeletion {
   readonly #parts: LogParts;
   readonly #reader: LogReader;
@@ -82,8 +85,9 @@ export class SegmentDeletion {
     const parts = this.#parts;
     const { segments, files } = parts;
     const { baseOffset } = segments.at(this.countBelowStart) as Segment;
-    if (this.#isSafeSnapshot(parts.flushedSnapshotOffset, baseOffset))
-      return parts.flushedSnapshotOffset;
+    const { flushedSnapshotOffset: flushed, snapshotOffsets } = parts;
+    if (this.#isSafeSnapshot(flushed, baseOffset) && snapshotOffsets.includes(flushed))
+      return flushed;
     let offset = this.#findSnapshot(baseOffset);
     if (offset < 0) {
       if (this.#appender.hasPending || !this.#isSafeSnapshot(parts.logEndOffset, baseOffset))
@@ -115,16 +119,18 @@ export class SegmentDeletion {
   /**
    * Takes the segments below the log start out of use: their files get the suffix `.deleted`. Readers that have them
    * pinned go on. The new names reach stable storage with the log's next flush. One that the cleaner is putting in place
-   * stays until the next call, and what is behind it too.
+   * stays until the next call, and what is behind it too. Only so many at a time, since each takes some system calls.
    * @param snapshotOffset what `prepare` returned, which is flushed now
-   * @returns the new names, to be removed when their time has come
+   * @returns the new names, to be removed when their time has come; none when there is no more to do for now
    * @throws DiskError; what is left then goes with the next call
    */
   remove(snapshotOffset: number): string[] {
     const parts = this.#parts;
-    noteSnapshotFlushed(parts, snapshotOffset);
     const names: string[] = [];
-    for (let count = this.countBelowStart; count > 0; count -= 1) {
+    // The cleaner may have dropped the snapshot meanwhile.
+    if (!parts.snapshotOffsets.includes(snapshotOffset)) return names;
+    noteSnapshotFlushed(parts, snapshotOffset);
+    for (let count = Math.min(this.countBelowStart, removedMax); count > 0; count -= 1) {
       const { first } = parts.segments;
       const next = parts.segments.at(1) as Segment;
       if (next.baseOffset > snapshotOffset || first.isSwapping) break;

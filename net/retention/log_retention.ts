@@ -96,7 +96,7 @@ export class LogRetention {
     for (let from = 0; from < leaders.length; from += slice) {
       const some = leaders.slice(from, from + slice);
       await Promise.all(some.map((leader) => this.#examine(leader)));
-      await new Promise<void>((resolve) => this.#options.defer(resolve));
+      await this.#turn();
     }
     this.#isRunning = false;
   }
@@ -168,7 +168,18 @@ export class LogRetention {
       if (error !== null) throw error;
       if (!this.#mayGoOn(leader)) return;
     }
-    this.#removeLater(log, log.deletion.remove(snapshotOffset));
+    for (;;) {
+      const names = log.deletion.remove(snapshotOffset);
+      if (names.length === 0) return;
+      this.#removeLater(log, names);
+      await this.#turn();
+      if (!this.#mayGoOn(leader)) return;
+    }
+  }
+
+  /** Lets others have theirs. */
+  #turn(): Promise<void> {
+    return new Promise((resolve) => this.#options.defer(resolve));
   }
 
   #removeLater(log: PartitionLog, names: readonly string[]): void {

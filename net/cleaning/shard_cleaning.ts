@@ -143,6 +143,7 @@ export class ShardCleaning {
       const untilMs = this.#options.clock.monotonicMs() + lookMsMax;
       let at = from;
       while (at < leaders.length && this.#options.clock.monotonicMs() < untilMs) {
+        if (!this.#learn(leaders[at] as PartitionLeader)) continue;
         const candidate = this.#judge(leaders[at] as PartitionLeader);
         if (candidate !== null && needOf(candidate.range) > need) {
           need = needOf(candidate.range);
@@ -161,12 +162,27 @@ export class ShardCleaning {
     lookOn(0);
   }
 
+  #mayBeCleaned({ log, refusal }: PartitionLeader): boolean {
+    if (!log.config.cleanupPolicy.compact || log.isDamaged || log.failure !== null) return false;
+    if (refusal !== ErrorCode.NONE || log.cleaning.isSwapping) return false;
+    return !this.#jobs.has(log) && this.#uncleanable.get(log) !== log.config;
+  }
+
+  /** Asks the next few segments of the log what there is to know; false when there are more of them. */
+  #learn(leader: PartitionLeader): boolean {
+    try {
+      return !this.#mayBeCleaned(leader) || leader.log.cleaning.learn();
+    } catch (error) {
+      if (!(error instanceof DiskError)) throw error;
+      this.#giveUp(leader.log, error.message);
+      return true;
+    }
+  }
+
   /** What of the log can be cleaned, or null when it is not worth it or not possible. */
   #judge(leader: PartitionLeader): Candidate | null {
     const { log } = leader;
-    if (!log.config.cleanupPolicy.compact || log.isDamaged || log.failure !== null) return null;
-    if (leader.refusal !== ErrorCode.NONE || log.cleaning.isSwapping) return null;
-    if (this.#jobs.has(log) || this.#uncleanable.get(log) === log.config) return null;
+    if (!this.#mayBeCleaned(leader)) return null;
     try {
       const stable = stableOffsetOf(leader);
       const range = log.cleaning.range(stable, this.#options.clock.wallMs());

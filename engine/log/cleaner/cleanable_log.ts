@@ -9,6 +9,7 @@
 import { batchHeaderBytes, maxTimestampOf } from '../../batch/header.ts';
 import { deletedSuffix, segmentFileName, swapSuffix } from '../file_names.ts';
 import { FileRemoval } from '../file_removal.ts';
+import type { LogConfig } from '../log_config.ts';
 import type { LogMarks } from '../log_marks.ts';
 import { type LogParts, letGo } from '../log_parts.ts';
 import { Segment } from '../segment.ts';
@@ -27,12 +28,18 @@ export interface CleanableRange {
   readonly isOverdue: boolean;
 }
 
+/** Segments that are asked at a time: a millisecond at the most. */
+const learntMax = 8;
+
 const header = new Uint8Array(batchHeaderBytes);
 
 export class CleanableLog {
   readonly #parts: LogParts;
   readonly #marks: LogMarks;
   readonly #removal: FileRemoval;
+  /** The segments below it have been asked what `range` has to know, for these settings. */
+  #learntOffset = 0;
+  #learntFor: LogConfig | null = null;
   /**
    * A segment is in place whose files do not have their names. When its job has ended all the same, they get them at the
    * next start, and no other job may begin: it would take them for leftovers.
@@ -47,6 +54,29 @@ export class CleanableLog {
     this.#removal = new FileRemoval(parts.files.disk);
     // What comes where a power cut has taken the log's end is as dirty as any.
     this.cleanedOffset = Math.min(cleanedOffset, parts.logEndOffset);
+  }
+
+  /**
+   * Asks the files of some segments what `range` will have to know of them, which takes system calls for each, but only
+   * once. False when there are more: call again, after other things have had their turn.
+   * @throws DiskError
+   */
+  learn(): boolean {
+    const { segments, config } = this.#parts;
+    if (config !== this.#learntFor) this.#learntOffset = 0;
+    this.#learntFor = config;
+    const from = Math.max(0, segments.floor(this.#learntOffset));
+    const to = Math.min(segments.count - 1, from + learntMax);
+    const dirty = segments.floor(this.cleanedOffset);
+    for (let number = from; number < to; number += 1) {
+      const segment = segments.at(number) as Segment;
+      // `size` alone asks the file system the first time.
+      if (segment.size === 0 || number < dirty) continue;
+      if (config.minCompactionLagMs > 0) this.#youngestMs(segment);
+      if (config.maxCompactionLagMs < Number.MAX_SAFE_INTEGER) this.#firstMs(segment);
+    }
+    this.#learntOffset = (segments.at(to) as Segment).baseOffset;
+    return to === segments.count - 1;
   }
 
   /**

@@ -244,4 +244,30 @@ test('the largest timestamp is that of a record, not of a batch that has none an
   assert.deepEqual(world.log.offsetOfMaxTimestamp(), expected);
 });
 
+test('what a look has to know of segments is asked of a few at a time, and once', () => {
+  const config = { minCompactionLagMs: 1, maxCompactionLagMs: 1e12 };
+  const world = tableWorld(90, config);
+  world.checkpoint();
+  world.close();
+  world.reopen();
+  const { log, disk } = world;
+  const asked = (): number => {
+    const { calls } = disk;
+    return (calls.get('status') ?? 0) + (calls.get('open') ?? 0) + (calls.get('read') ?? 0);
+  };
+  const asks: number[] = [];
+  for (let isKnown = false; !isKnown; ) {
+    const before = asked();
+    isKnown = log.cleaning.learn();
+    asks.push(asked() - before);
+  }
+  assert.equal(asks.length, 4, `${log.segmentCount} segments`);
+  assert(Math.max(...asks) < 8 * 8, `${asks}`);
+  const before = asked();
+  log.cleaning.range(90, world.wallMs);
+  assert.equal(asked(), before);
+  log.updateConfig({ ...log.config });
+  assert(!log.cleaning.learn(), 'other settings may ask for more');
+});
+
 test.run();

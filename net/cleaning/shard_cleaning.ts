@@ -9,7 +9,11 @@
 import type { MessagePort } from 'node:worker_threads';
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import type { CleanableRange, InstalledSegment } from '../../engine/log/cleaner/cleanable_log.ts';
-import type { CleanedSegment, CleaningResult } from '../../engine/log/cleaner/cleaning_job.ts';
+import type {
+  CleanedSegment,
+  CleaningJob,
+  CleaningResult,
+} from '../../engine/log/cleaner/cleaning_job.ts';
 import type { LogConfig } from '../../engine/log/log_config.ts';
 import { partitionDirectoryName } from '../../engine/log/partition_directory.ts';
 import type { PartitionLog } from '../../engine/log/partition_log.ts';
@@ -94,8 +98,16 @@ export class ShardCleaning {
     this.#jobs.set(leader.log, job);
     port.on('message', (event: JobEvent) => this.#onEvent(job, event));
     port.on('close', () => this.#end(job));
-    const { log } = leader;
-    this.#send(job, { type: 'job', job: log.cleaning.job(range, this.#options.clock.wallMs()) });
+    this.#begin(job, leader.log.cleaning.job(range, this.#options.clock.wallMs()));
+  }
+
+  /** Puts the job together in as many turns as it takes, and hands it over. */
+  #begin(job: Job, making: Generator<void, CleaningJob | null, void>): void {
+    if (job.isAborted) return;
+    const { done, value } = making.next();
+    if (done !== true) this.#options.defer(() => this.#begin(job, making));
+    else if (value === null) job.port.close();
+    else this.#send(job, { type: 'job', job: value });
   }
 
   /**

@@ -123,9 +123,14 @@ export class CleanableLog {
     return isOverdue || dirtyRatio > minCleanableDirtyRatio;
   }
 
-  /** What the cleaner's thread needs to clean the range. */
-  job(range: CleanableRange, nowMs: number): CleaningJob {
-    const { segments, config, logStartOffset, flushedOffset, files, producers } = this.#parts;
+  /**
+   * What the cleaner's thread needs to clean the range; null when it has gone meanwhile, or a part of it. Yields for
+   * others to have their turn.
+   */
+  *job(range: CleanableRange, nowMs: number): Generator<void, CleaningJob | null, void> {
+    const producers = yield* this.#parts.producers.lastBatches(range.uncleanableOffset);
+    const { segments, config, logStartOffset, flushedOffset, files } = this.#parts;
+    if (logStartOffset > range.firstDirtyOffset) return null;
     const sources: SourceSegment[] = [];
     for (let number = 0; number < segments.count - 1; number += 1) {
       const { baseOffset, size } = segments.at(number) as Segment;
@@ -145,7 +150,7 @@ export class CleanableLog {
       segmentIndexBytes: config.segmentIndexBytes,
       indexIntervalBytes: config.indexIntervalBytes,
       decompressedMaxBytes: config.decompressedMaxBytes,
-      producers: producers.lastBatches(range.uncleanableOffset),
+      producers,
     };
   }
 

@@ -20,6 +20,8 @@ import type { Segment } from './segment.ts';
 
 /** Segments that one call takes out of use: a millisecond or two. */
 const removedMax = 8;
+/** The same where each waits for a flush. */
+const removedInPlaceMax = 2;
 
 export class SegmentDeletion {
   readonly #parts: LogParts;
@@ -146,7 +148,8 @@ export class SegmentDeletion {
   /**
    * The same without a checkpoint of the log start, for a disk that has no room for one: takes the segments below
    * `offset` out of use one by one, oldest first, the name of each gone from stable storage before the log start follows,
-   * so that whatever a crash leaves begins where the log did at that moment. Waits for the device.
+   * so that whatever a crash leaves begins where the log did at that moment. Waits for the device, for a few segments at
+   * a time.
    * @returns as `remove`
    * @throws DiskError
    */
@@ -154,11 +157,11 @@ export class SegmentDeletion {
     const parts = this.#parts;
     const { disk, dir } = parts.files;
     const names: string[] = [];
-    for (;;) {
+    for (let count = 0; count < removedInPlaceMax; count += 1) {
       const { first } = parts.segments;
       const next = parts.segments.at(1);
-      if (next === undefined || next.baseOffset > offset || first.isSwapping) return names;
-      if (!this.#keepProducers(next.baseOffset)) return names;
+      if (next === undefined || next.baseOffset > offset || first.isSwapping) break;
+      if (!this.#keepProducers(next.baseOffset)) break;
       this.#retire(first, '.log', names);
       disk.flushDirectorySync(dir);
       for (const suffix of segmentSuffixes) this.#retire(first, suffix, names);
@@ -167,6 +170,7 @@ export class SegmentDeletion {
       this.advanceLogStart(next.baseOffset);
       removeSnapshotsBelow(parts, next.baseOffset);
     }
+    return names;
   }
 
   /** Has a snapshot at or past `offset` on stable storage; false when there is none and none can be made. */

@@ -142,7 +142,7 @@ export class LogRetention {
     const fromOffset = log.logStartOffset;
     const error = await this.#options.starts.advance(leader, last.endOffset);
     if (error === ErrorCode.KAFKA_STORAGE_ERROR && this.#mayGoOn(leader))
-      this.#deleteInPlace(leader, last.endOffset);
+      await this.#deleteInPlace(leader, last.endOffset);
     if (log.logStartOffset === fromOffset) return;
     this.#options.logger.info(
       {
@@ -188,8 +188,14 @@ export class LogRetention {
   }
 
   /** The disk is too full for a checkpoint, or it cannot be written for another reason: make room all the same. */
-  #deleteInPlace({ log }: PartitionLeader, offset: number): void {
-    for (const name of log.deletion.removeInPlace(offset)) this.#removeFile(log, name);
+  async #deleteInPlace(leader: PartitionLeader, offset: number): Promise<void> {
+    const { log } = leader;
+    while (this.#mayGoOn(leader)) {
+      const names = log.deletion.removeInPlace(offset);
+      if (names.length === 0) return;
+      for (const name of names) this.#removeFile(log, name);
+      await this.#turn();
+    }
   }
 
   #removeDue(nowMs: number): void {

@@ -210,6 +210,7 @@ test('without room for a checkpoint segments go one by one, and a power cut brin
   world.disk.capacityBytes = 0;
   const names = world.log.deletion.removeInPlace(5);
   assert.equal(world.log.logStartOffset, 4);
+  assert.deepEqual(world.log.deletion.removeInPlace(5), []);
   for (const name of names) world.disk.unlink(`${partitionDir}/${name}`);
   assert(world.disk.usedBytes < world.log.size + 4_000);
   world.crash();
@@ -218,6 +219,14 @@ test('without room for a checkpoint segments go one by one, and a power cut brin
   assert.deepEqual([world.log.logStartOffset, world.log.logEndOffset], [4, 8]);
   for (const producerId of [0, 1, 2, 3])
     assert.equal(world.log.producers.get(producerId)?.lastSequence, 1);
+});
+
+test('without room for a checkpoint, too, segments leave a few at a time', () => {
+  const world = logOf(6);
+  world.checkpoint();
+  const starts: number[] = [];
+  while (world.log.deletion.removeInPlace(10).length > 0) starts.push(world.log.logStartOffset);
+  assert.deepEqual(starts, [4, 8, 10]);
 });
 
 test('bytes are counted from the batch that holds an offset', () => {

@@ -32,8 +32,10 @@ export interface LogRetentionOptions {
 
 /** As Kafka's: a start has other things to do first. */
 const firstCheckMs = 30_000;
-/** Partitions that are looked at in one turn. */
+/** Partitions that are looked at together. */
 const slice = 32;
+/** After so long others get their turn, milliseconds. */
+const examineMsMax = 2;
 /**
  * The segment that is written to goes for its age only when nothing has been appended to it for this long, or for
  * retention.ms if that is less, on a clock that does not leap: a wall clock an hour off takes no fresh records.
@@ -94,11 +96,24 @@ export class LogRetention {
     this.#warnOfLeap();
     const leaders = [...this.#options.leaders()];
     for (let from = 0; from < leaders.length; from += slice) {
-      const some = leaders.slice(from, from + slice);
-      await Promise.all(some.map((leader) => this.#examine(leader)));
+      await this.#examineAll(leaders.slice(from, from + slice));
       await this.#turn();
     }
     this.#isRunning = false;
+  }
+
+  /** Together, so that they share a write of the checkpoint; but the first look at a long log asks every segment's size. */
+  async #examineAll(leaders: readonly PartitionLeader[]): Promise<void> {
+    const { clock } = this.#options;
+    const running: Promise<void>[] = [];
+    let sinceMs = clock.monotonicMs();
+    for (const leader of leaders) {
+      running.push(this.#examine(leader));
+      if (clock.monotonicMs() - sinceMs < examineMsMax) continue;
+      await this.#turn();
+      sinceMs = clock.monotonicMs();
+    }
+    await Promise.all(running);
   }
 
   #mayGoOn({ refusal, log }: PartitionLeader): boolean {

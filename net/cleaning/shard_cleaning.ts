@@ -107,7 +107,7 @@ export class ShardCleaning {
     const { done, value } = making.next();
     if (done !== true) this.#options.defer(() => this.#begin(job, making));
     else if (value === null) job.port.close();
-    else this.#send(job, { type: 'job', job: value });
+    else this.#send(job, { type: 'job', job: value, topicId: job.leader.topicId });
   }
 
   /**

@@ -190,3 +190,8 @@ export function baseSequenceOf(buf: Uint8Array, start: number): number {
 export function recordCountOf(buf: Uint8Array, start: number): number {
   return readInt32(buf, start + batchOffset.recordCount);
 }
+
+/** Largest timestamp of the batch's records, -1 where compaction has left it none: its header tells of what it had. */
+export function recordTimestampOf(buf: Uint8Array, start: number): bigint {
+  return recordCountOf(buf, start) === 0 ? -1n : maxTimestampOf(buf, start);
+}

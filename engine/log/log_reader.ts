@@ -5,7 +5,7 @@
  * boundaries seen lately) without index or scan; anything else by index and a scan over a few headers.
  */
 import assert from 'node:assert/strict';
-import { batchHeaderBytes, leaderEpochOf, maxTimestampOf } from '../batch/header.ts';
+import { batchHeaderBytes, leaderEpochOf, recordTimestampOf } from '../batch/header.ts';
 import { findRecordByTimestamp, iterateRecords } from '../batch/records.ts';
 import { ErrorCode } from '../error_code.gen.ts';
 import { ColdRead } from '../ports.ts';
@@ -253,7 +253,7 @@ export class LogReader {
     const scanner = this.#scanFrom(segment, segment.offsets.floorByOffset(fromOffset));
     while (this.#advance(scanner)) {
       if (scanner.lastOffset < fromOffset) continue;
-      const timestamp = maxTimestampOf(scanner.buffer, scanner.headerAt);
+      const timestamp = recordTimestampOf(scanner.buffer, scanner.headerAt);
       if (timestamp <= largest) continue;
       if (scanner.baseOffset >= fromOffset) {
         largest = timestamp;
@@ -303,7 +303,7 @@ export class LogReader {
     const scanner = this.#scanFrom(segment, entry);
     while (this.#advance(scanner)) {
       if (scanner.lastOffset < fromOffset) continue;
-      if (maxTimestampOf(scanner.buffer, scanner.headerAt) < timestamp) continue;
+      if (recordTimestampOf(scanner.buffer, scanner.headerAt) < timestamp) continue;
       const found = this.#findInBatch(segment, scanner, timestamp, fromOffset);
       if (found !== null) return found;
     }

@@ -17,6 +17,8 @@ import { RefusedSequences } from './refused_sequences.ts';
 
 const noEpoch = -1;
 const noSequence = -1;
+/** About a millisecond's worth of `lastBatches`. */
+const producersAtATime = 2000;
 
 /** A producer that the round has made known, and how it began. */
 interface Added {
@@ -145,19 +147,29 @@ export class ProducerState {
     return first;
   }
 
-  /** The last batches that lie below `offset`: the cleaner keeps them, so that their sequences are not forgotten. */
-  lastBatches(offset: number): LastBatches {
+  /**
+   * The last batches that lie below `offset`, so that the cleaner keeps them and their sequences are not forgotten.
+   * Yields between some thousands of producers, for others to have their turn; what comes meanwhile lies past `offset`.
+   */
+  *lastBatches(offset: number): Generator<void, LastBatches, void> {
     const producerIds: number[] = [];
     const lastOffsets: number[] = [];
     const epochs: number[] = [];
+    let seen = 0;
     for (const { producerId, batches, batchCount, epoch } of this.#entries.values()) {
+      seen += 1;
+      if (seen % producersAtATime === 0) yield;
       const last = batchCount === 0 ? -1 : (batches[batchCount - 1] as ProducedBatch).lastOffset;
       if (last >= offset) continue;
       producerIds.push(producerId);
       lastOffsets.push(last);
       epochs.push(epoch);
     }
-    return { producerIds, lastOffsets, epochs };
+    return {
+      producerIds: new Float64Array(producerIds),
+      lastOffsets: new Float64Array(lastOffsets),
+      epochs: new Int16Array(epochs),
+    };
   }
 
   /** Everything recorded from here on can be undone until the next call. */

@@ -9,7 +9,7 @@
  * corruption. A power cut may keep a later unflushed page and lose an earlier one; then the lost sectors read as zeros
  * (or the file is short), and what follows was never acknowledged either.
  */
-import { leaderEpochOf, maxTimestampOf } from '../batch/header.ts';
+import { leaderEpochOf, recordTimestampOf } from '../batch/header.ts';
 import { BatchScanner, Scan } from './batch_scanner.ts';
 import { findNextBatch, hasLostSector } from './damage.ts';
 import type { LogOptions } from './log_opening.ts';
@@ -239,7 +239,7 @@ class SegmentRecovery {
   #take(segment: Segment, scanner: BatchScanner): void {
     const { config, epochs } = this.#parts;
     const { buffer, headerAt, lastOffset, position } = scanner;
-    const timestamp = maxTimestampOf(buffer, headerAt);
+    const timestamp = recordTimestampOf(buffer, headerAt);
     const last = segment.offsets.file.count - 1;
     if (last >= 0 && segment.offsets.positionAt(last) === position) {
       // The batch of the last entry, from which the scan began.

@@ -5,7 +5,7 @@
  * business. Descriptor and indexes are opened on first use; the thread's `SegmentCache` lets go of those of segments
  * that nobody writes to.
  */
-import { maxTimestampOf } from '../batch/header.ts';
+import { recordTimestampOf } from '../batch/header.ts';
 import type { Disk } from '../ports.ts';
 import { BatchScanner, Scan } from './batch_scanner.ts';
 import type { CleanedSegment } from './cleaner/cleaning_job.ts';
@@ -258,7 +258,7 @@ export class Segment {
     const scanner = this.scan(floor < 0 ? 0 : this.offsets.positionAt(floor));
     while (scanner.next() === Scan.batch) {
       if (scanner.lastOffset < offset) continue;
-      const timestamp = maxTimestampOf(scanner.buffer, scanner.headerAt);
+      const timestamp = recordTimestampOf(scanner.buffer, scanner.headerAt);
       return scanner.baseOffset <= offset && timestamp === this.times.timestampAt(entry);
     }
     return false;
@@ -296,10 +296,13 @@ export class Segment {
     while (scanner.next() === Scan.batch) {
       if (isFirst && last >= 0) {
         if (scanner.lastOffset !== this.offsets.offsetAt(last)) return false;
-        this.#noteTimestamp(maxTimestampOf(scanner.buffer, scanner.headerAt), scanner.lastOffset);
+        this.#noteTimestamp(
+          recordTimestampOf(scanner.buffer, scanner.headerAt),
+          scanner.lastOffset,
+        );
         this.bytesSinceIndexEntry = scanner.size;
       } else {
-        const timestamp = maxTimestampOf(scanner.buffer, scanner.headerAt);
+        const timestamp = recordTimestampOf(scanner.buffer, scanner.headerAt);
         this.index(
           scanner.lastOffset,
           scanner.position,

@@ -18,6 +18,11 @@ import { noteSnapshotFlushed, removeSnapshotsBelow, storeSnapshot } from './log_
 import { type DeletableSegment, findDeletable, type RetentionRules } from './retention.ts';
 import type { Segment } from './segment.ts';
 
+/** Segments that one call takes out of use: a millisecond or two. */
+const removedMax = 8;
+/** The same where each waits for a flush. */
+const removedInPlaceMax = 2;
+
 export class SegmentDeletion {
   readonly #parts: LogParts;
   readonly #reader: LogReader;
@@ -82,8 +87,9 @@ export class SegmentDeletion {
     const parts = this.#parts;
     const { segments, files } = parts;
     const { baseOffset } = segments.at(this.countBelowStart) as Segment;
-    if (this.#isSafeSnapshot(parts.flushedSnapshotOffset, baseOffset))
-      return parts.flushedSnapshotOffset;
+    const { flushedSnapshotOffset: flushed, snapshotOffsets } = parts;
+    if (this.#isSafeSnapshot(flushed, baseOffset) && snapshotOffsets.includes(flushed))
+      return flushed;
     let offset = this.#findSnapshot(baseOffset);
     if (offset < 0) {
       if (this.#appender.hasPending || !this.#isSafeSnapshot(parts.logEndOffset, baseOffset))
@@ -115,16 +121,18 @@ export class SegmentDeletion {
   /**
    * Takes the segments below the log start out of use: their files get the suffix `.deleted`. Readers that have them
    * pinned go on. The new names reach stable storage with the log's next flush. One that the cleaner is putting in place
-   * stays until the next call, and what is behind it too.
+   * stays until the next call, and what is behind it too. Only so many at a time, since each takes some system calls.
    * @param snapshotOffset what `prepare` returned, which is flushed now
-   * @returns the new names, to be removed when their time has come
+   * @returns the new names, to be removed when their time has come; none when there is no more to do for now
    * @throws DiskError; what is left then goes with the next call
    */
   remove(snapshotOffset: number): string[] {
     const parts = this.#parts;
-    noteSnapshotFlushed(parts, snapshotOffset);
     const names: string[] = [];
-    for (let count = this.countBelowStart; count > 0; count -= 1) {
+    // The cleaner may have dropped the snapshot meanwhile.
+    if (!parts.snapshotOffsets.includes(snapshotOffset)) return names;
+    noteSnapshotFlushed(parts, snapshotOffset);
+    for (let count = Math.min(this.countBelowStart, removedMax); count > 0; count -= 1) {
       const { first } = parts.segments;
       const next = parts.segments.at(1) as Segment;
       if (next.baseOffset > snapshotOffset || first.isSwapping) break;
@@ -140,7 +148,8 @@ export class SegmentDeletion {
   /**
    * The same without a checkpoint of the log start, for a disk that has no room for one: takes the segments below
    * `offset` out of use one by one, oldest first, the name of each gone from stable storage before the log start follows,
-   * so that whatever a crash leaves begins where the log did at that moment. Waits for the device.
+   * so that whatever a crash leaves begins where the log did at that moment. Waits for the device, for a few segments at
+   * a time.
    * @returns as `remove`
    * @throws DiskError
    */
@@ -148,11 +157,11 @@ export class SegmentDeletion {
     const parts = this.#parts;
     const { disk, dir } = parts.files;
     const names: string[] = [];
-    for (;;) {
+    for (let count = 0; count < removedInPlaceMax; count += 1) {
       const { first } = parts.segments;
       const next = parts.segments.at(1);
-      if (next === undefined || next.baseOffset > offset || first.isSwapping) return names;
-      if (!this.#keepProducers(next.baseOffset)) return names;
+      if (next === undefined || next.baseOffset > offset || first.isSwapping) break;
+      if (!this.#keepProducers(next.baseOffset)) break;
       this.#retire(first, '.log', names);
       disk.flushDirectorySync(dir);
       for (const suffix of segmentSuffixes) this.#retire(first, suffix, names);
@@ -161,6 +170,7 @@ export class SegmentDeletion {
       this.advanceLogStart(next.baseOffset);
       removeSnapshotsBelow(parts, next.baseOffset);
     }
+    return names;
   }
 
   /** Has a snapshot at or past `offset` on stable storage; false when there is none and none can be made. */

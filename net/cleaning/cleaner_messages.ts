@@ -30,7 +30,8 @@ export interface FromCleaner {
 }
 
 export type JobRequest =
-  | { readonly type: 'job'; readonly job: CleaningJob }
+  /** With the topic's id: the directory of its name may be another topic's by the time the job begins. */
+  | { readonly type: 'job'; readonly job: CleaningJob; readonly topicId: string }
   /** Answers `install`. */
   | { readonly type: 'reply'; readonly isTaken: boolean }
   /** End as soon as may be. */

@@ -16,6 +16,8 @@ import {
   StaleJobError,
 } from '../../engine/log/cleaner/log_cleaning.ts';
 import { UnreadableBatchError } from '../../engine/log/cleaner/record_cursor.ts';
+import { partitionMetadataFile } from '../../engine/log/file_names.ts';
+import { parseTopicId } from '../../engine/log/log_parts.ts';
 import { type Clock, type Disk, DiskError, type Random } from '../../engine/ports.ts';
 import type { JobEvent, JobFailure, JobRequest } from './cleaner_messages.ts';
 import type { IoThrottle } from './io_throttle.ts';
@@ -48,7 +50,7 @@ export class JobRunner {
     this.#port = port;
     this.#options = options;
     port.on('message', (message: JobRequest) => {
-      if (message.type === 'job') void this.#run(message.job);
+      if (message.type === 'job') void this.#run(message.job, message.topicId);
       else if (message.type === 'reply') this.#onReply(message.isTaken);
       else this.abort();
     });
@@ -73,12 +75,13 @@ export class JobRunner {
     if (!this.#isRunning) this.#port.close();
   }
 
-  async #run(job: CleaningJob): Promise<void> {
+  async #run(job: CleaningJob, topicId: string): Promise<void> {
     this.#isRunning = true;
     const { clock } = this.#options;
     const startedMs = clock.monotonicMs();
     const directory = openDirectory(job.dir);
     try {
+      this.#checkTopic(directory.path, topicId);
       const result = await this.#drive({ ...job, dir: directory.path });
       this.#post({ type: 'done', result, elapsedMs: clock.monotonicMs() - startedMs });
     } catch (error) {
@@ -88,6 +91,14 @@ export class JobRunner {
       this.#port.close();
       this.#ended.resolve();
     }
+  }
+
+  /** @throws StaleJobError when the directory is that of a later topic of the same name */
+  #checkTopic(path: string, topicId: string): void {
+    const bytes = this.#options.disk.readFile(`${path}/${partitionMetadataFile}`);
+    const found = bytes === null ? null : parseTopicId(bytes);
+    if (found !== null && found !== topicId)
+      throw new StaleJobError('the topic was deleted and another one has its name');
   }
 
   async #drive(job: CleaningJob): Promise<Extract<JobEvent, { type: 'done' }>['result']> {

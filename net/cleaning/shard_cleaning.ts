@@ -9,7 +9,11 @@
 import type { MessagePort } from 'node:worker_threads';
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import type { CleanableRange, InstalledSegment } from '../../engine/log/cleaner/cleanable_log.ts';
-import type { CleanedSegment, CleaningResult } from '../../engine/log/cleaner/cleaning_job.ts';
+import type {
+  CleanedSegment,
+  CleaningJob,
+  CleaningResult,
+} from '../../engine/log/cleaner/cleaning_job.ts';
 import type { LogConfig } from '../../engine/log/log_config.ts';
 import { partitionDirectoryName } from '../../engine/log/partition_directory.ts';
 import type { PartitionLog } from '../../engine/log/partition_log.ts';
@@ -75,7 +79,7 @@ export class ShardCleaning {
   tick(): void {
     const { config, clock } = this.#options;
     if (!config().enable || this.#isStopped) return;
-    for (const [log, job] of this.#jobs) if (!log.config.cleanupPolicy.compact) this.#abort(job);
+    for (const job of this.#jobs.values()) if (!isWanted(job)) this.#abort(job);
     if (clock.monotonicMs() >= this.#nextLookMs) this.#look();
   }
 
@@ -94,8 +98,16 @@ export class ShardCleaning {
     this.#jobs.set(leader.log, job);
     port.on('message', (event: JobEvent) => this.#onEvent(job, event));
     port.on('close', () => this.#end(job));
-    const { log } = leader;
-    this.#send(job, { type: 'job', job: log.cleaning.job(range, this.#options.clock.wallMs()) });
+    this.#begin(job, leader.log.cleaning.job(range, this.#options.clock.wallMs()));
+  }
+
+  /** Puts the job together in as many turns as it takes, and hands it over. */
+  #begin(job: Job, making: Generator<void, CleaningJob | null, void>): void {
+    if (job.isAborted) return;
+    const { done, value } = making.next();
+    if (done !== true) this.#options.defer(() => this.#begin(job, making));
+    else if (value === null) job.port.close();
+    else this.#send(job, { type: 'job', job: value, topicId: job.leader.topicId });
   }
 
   /**
@@ -143,6 +155,7 @@ export class ShardCleaning {
       const untilMs = this.#options.clock.monotonicMs() + lookMsMax;
       let at = from;
       while (at < leaders.length && this.#options.clock.monotonicMs() < untilMs) {
+        if (!this.#learn(leaders[at] as PartitionLeader)) continue;
         const candidate = this.#judge(leaders[at] as PartitionLeader);
         if (candidate !== null && needOf(candidate.range) > need) {
           need = needOf(candidate.range);
@@ -161,12 +174,27 @@ export class ShardCleaning {
     lookOn(0);
   }
 
+  #mayBeCleaned({ log, refusal }: PartitionLeader): boolean {
+    if (!log.config.cleanupPolicy.compact || log.isDamaged || log.failure !== null) return false;
+    if (refusal !== ErrorCode.NONE || log.cleaning.isSwapping) return false;
+    return !this.#jobs.has(log) && this.#uncleanable.get(log) !== log.config;
+  }
+
+  /** Asks the next few segments of the log what there is to know; false when there are more of them. */
+  #learn(leader: PartitionLeader): boolean {
+    try {
+      return !this.#mayBeCleaned(leader) || leader.log.cleaning.learn();
+    } catch (error) {
+      if (!(error instanceof DiskError)) throw error;
+      this.#giveUp(leader.log, error.message);
+      return true;
+    }
+  }
+
   /** What of the log can be cleaned, or null when it is not worth it or not possible. */
   #judge(leader: PartitionLeader): Candidate | null {
     const { log } = leader;
-    if (!log.config.cleanupPolicy.compact || log.isDamaged || log.failure !== null) return null;
-    if (leader.refusal !== ErrorCode.NONE) return null;
-    if (this.#jobs.has(log) || this.#uncleanable.get(log) === log.config) return null;
+    if (!this.#mayBeCleaned(leader)) return null;
     try {
       const stable = stableOffsetOf(leader);
       const range = log.cleaning.range(stable, this.#options.clock.wallMs());
@@ -196,7 +224,7 @@ export class ShardCleaning {
   }
 
   #install(job: Job, segment: CleanedSegment): boolean {
-    if (job.isAborted) return false;
+    if (job.isAborted || job.leader.log.failure !== null) return false;
     try {
       job.installed = job.leader.log.cleaning.install(segment);
       return job.installed !== null;
@@ -257,8 +285,6 @@ export class ShardCleaning {
         'a log cannot be cleaned while the disk is full; trying again until there is room',
       );
     else logger.debug({ partition, kind, reason }, 'the cleaning of a log was ended');
-    // Its files wait for names that only the next start gives them.
-    if (job.installed !== null) this.#uncleanable.set(log, log.config);
   }
 
   #giveUp(log: PartitionLog, reason: string): void {
@@ -278,6 +304,11 @@ export class ShardCleaning {
 
 function needOf({ dirtyRatio, isOverdue }: CleanableRange): number {
   return dirtyRatio + (isOverdue ? overdueNeed : 0);
+}
+
+/** A segment that is in place needs its names first: until then the next start finds it by its `.swap` file alone. */
+function isWanted({ leader: { log }, installed }: Job): boolean {
+  return installed !== null || (log.config.cleanupPolicy.compact && log.failure === null);
 }
 
 /** An open transaction's records may yet be aborted. */

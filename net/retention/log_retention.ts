@@ -6,6 +6,7 @@
  * for it and many partitions share one write of the checkpoint. Durability: see `LogStarts` and `SegmentDeletion`.
  */
 import { ErrorCode } from '../../engine/error_code.gen.ts';
+import { FileRemoval } from '../../engine/log/file_removal.ts';
 import { asDiskError, FlushSet } from '../../engine/log/flush_set.ts';
 import type { PartitionLog } from '../../engine/log/partition_log.ts';
 import type { DeletableSegment, RetentionRules } from '../../engine/log/retention.ts';
@@ -31,8 +32,10 @@ export interface LogRetentionOptions {
 
 /** As Kafka's: a start has other things to do first. */
 const firstCheckMs = 30_000;
-/** Partitions that are looked at in one turn. */
+/** Partitions that are looked at together. */
 const slice = 32;
+/** After so long others get their turn, milliseconds. */
+const examineMsMax = 2;
 /**
  * The segment that is written to goes for its age only when nothing has been appended to it for this long, or for
  * retention.ms if that is less, on a clock that does not leap: a wall clock an hour off takes no fresh records.
@@ -58,6 +61,7 @@ export class LogRetention {
   readonly #time: RetentionClock;
   readonly #quiet = new WeakMap<PartitionLeader, Quiet>();
   #removals: Removal[] = [];
+  readonly #removal: FileRemoval;
   #nextMs: number;
   #isRunning: boolean = false;
   #isStopped: boolean = false;
@@ -65,6 +69,7 @@ export class LogRetention {
   constructor(options: LogRetentionOptions) {
     this.#options = options;
     this.#time = new RetentionClock(options.clock);
+    this.#removal = new FileRemoval(options.disk);
     this.#nextMs = options.clock.monotonicMs() + Math.min(firstCheckMs, options.intervalMs);
   }
 
@@ -91,11 +96,24 @@ export class LogRetention {
     this.#warnOfLeap();
     const leaders = [...this.#options.leaders()];
     for (let from = 0; from < leaders.length; from += slice) {
-      const some = leaders.slice(from, from + slice);
-      await Promise.all(some.map((leader) => this.#examine(leader)));
-      await new Promise<void>((resolve) => this.#options.defer(resolve));
+      await this.#examineAll(leaders.slice(from, from + slice));
+      await this.#turn();
     }
     this.#isRunning = false;
+  }
+
+  /** Together, so that they share a write of the checkpoint; but the first look at a long log asks every segment's size. */
+  async #examineAll(leaders: readonly PartitionLeader[]): Promise<void> {
+    const { clock } = this.#options;
+    const running: Promise<void>[] = [];
+    let sinceMs = clock.monotonicMs();
+    for (const leader of leaders) {
+      running.push(this.#examine(leader));
+      if (clock.monotonicMs() - sinceMs < examineMsMax) continue;
+      await this.#turn();
+      sinceMs = clock.monotonicMs();
+    }
+    await Promise.all(running);
   }
 
   #mayGoOn({ refusal, log }: PartitionLeader): boolean {
@@ -139,7 +157,7 @@ export class LogRetention {
     const fromOffset = log.logStartOffset;
     const error = await this.#options.starts.advance(leader, last.endOffset);
     if (error === ErrorCode.KAFKA_STORAGE_ERROR && this.#mayGoOn(leader))
-      this.#deleteInPlace(leader, last.endOffset);
+      await this.#deleteInPlace(leader, last.endOffset);
     if (log.logStartOffset === fromOffset) return;
     this.#options.logger.info(
       {
@@ -165,7 +183,18 @@ export class LogRetention {
       if (error !== null) throw error;
       if (!this.#mayGoOn(leader)) return;
     }
-    this.#removeLater(log, log.deletion.remove(snapshotOffset));
+    for (;;) {
+      const names = log.deletion.remove(snapshotOffset);
+      if (names.length === 0) return;
+      this.#removeLater(log, names);
+      await this.#turn();
+      if (!this.#mayGoOn(leader)) return;
+    }
+  }
+
+  /** Lets others have theirs. */
+  #turn(): Promise<void> {
+    return new Promise((resolve) => this.#options.defer(resolve));
   }
 
   #removeLater(log: PartitionLog, names: readonly string[]): void {
@@ -174,8 +203,14 @@ export class LogRetention {
   }
 
   /** The disk is too full for a checkpoint, or it cannot be written for another reason: make room all the same. */
-  #deleteInPlace({ log }: PartitionLeader, offset: number): void {
-    for (const name of log.deletion.removeInPlace(offset)) this.#removeFile(log, name);
+  async #deleteInPlace(leader: PartitionLeader, offset: number): Promise<void> {
+    const { log } = leader;
+    while (this.#mayGoOn(leader)) {
+      const names = log.deletion.removeInPlace(offset);
+      if (names.length === 0) return;
+      for (const name of names) this.#removeFile(log, name);
+      await this.#turn();
+    }
   }
 
   #removeDue(nowMs: number): void {
@@ -185,13 +220,12 @@ export class LogRetention {
     for (const { log, name } of due) this.#removeFile(log, name);
   }
 
-  /** Off the thread: freeing a large file's blocks takes a while. */
   #removeFile(log: PartitionLog, name: string): void {
-    const { disk, logger } = this.#options;
-    const path = `${log.dir}/${name}`;
-    disk.removeTree(path, (error) => {
-      if (error !== null) logger.warn({ path, error }, 'a deleted segment could not be removed');
-    });
+    this.#removal.remove(
+      () => `${log.dir}/${name}`,
+      (error, path) =>
+        this.#options.logger.warn({ path, error }, 'a deleted segment could not be removed'),
+    );
   }
 
   /** Whether nothing has been appended for so long that a leap of the wall clock cannot be why its records look old. */

@@ -73,7 +73,11 @@ export function cleanLog(log: PartitionLog, options: CleaningOptions): CleaningR
   const found = log.cleaning.range(stableOffset, nowMs);
   const range = options.range?.(log, found) ?? found;
   if (range.dirtyBytes === 0) return null;
-  const made = log.cleaning.job(range, nowMs);
+  const making = log.cleaning.job(range, nowMs);
+  let part = making.next();
+  while (part.done !== true) part = making.next();
+  if (part.value === null) return null;
+  const made = part.value;
   const job = options.change?.(made) ?? made;
   const budget = { mapBytes, mapLoadFactor: 0.9, ioBytes: 8192 };
   const steps = new LogCleaning(disk, job, budget, 7).run();

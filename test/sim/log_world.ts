@@ -108,6 +108,7 @@ export class LogWorld {
       config: this.config,
       recoveryPoint: marks.recoveryPoint,
       logStartOffset: marks.logStartOffset,
+      cleanedOffset: this.directory.partitions.get('orders-0')?.cleanedOffset ?? 0,
       cleanShutdown: this.directory.cleanShutdown,
       afterPowerLoss: this.directory.afterPowerLoss,
       dropCache: this.directory.flushFailed,
@@ -218,6 +219,7 @@ export class LogWorld {
       recoveryPoint,
       logStartOffset,
       highWatermark: 0,
+      cleanedOffset: this.log.cleaning.cleanedOffset,
     };
   }
 

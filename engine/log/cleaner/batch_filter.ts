@@ -65,8 +65,8 @@ export class BatchFilter {
     this.#rules = rules;
     this.#counts = counts;
     const { producerIds, lastOffsets, epochs } = rules.producers;
-    for (const [at, producerId] of producerIds.entries())
-      this.#producers.set(producerId, {
+    for (let at = 0; at < producerIds.length; at += 1)
+      this.#producers.set(producerIds[at] as number, {
         lastOffset: lastOffsets[at] as number,
         epoch: epochs[at] as number,
       });

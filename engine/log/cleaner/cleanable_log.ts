@@ -8,6 +8,8 @@
  */
 import { batchHeaderBytes, maxTimestampOf } from '../../batch/header.ts';
 import { deletedSuffix, segmentFileName, swapSuffix } from '../file_names.ts';
+import { FileRemoval } from '../file_removal.ts';
+import type { LogConfig } from '../log_config.ts';
 import type { LogMarks } from '../log_marks.ts';
 import { type LogParts, letGo } from '../log_parts.ts';
 import { Segment } from '../segment.ts';
@@ -26,20 +28,55 @@ export interface CleanableRange {
   readonly isOverdue: boolean;
 }
 
+/** Segments that are asked at a time: a millisecond at the most. */
+const learntMax = 8;
+
 const header = new Uint8Array(batchHeaderBytes);
 
 export class CleanableLog {
   readonly #parts: LogParts;
   readonly #marks: LogMarks;
-  readonly #doomed: string[] = [];
-  #isRemoving: boolean = false;
+  readonly #removal: FileRemoval;
+  /** The segments below it have been asked what `range` has to know, for these settings. */
+  #learntOffset = 0;
+  #learntFor: LogConfig | null = null;
+  /**
+   * A segment is in place whose files do not have their names. When its job has ended all the same, they get them at the
+   * next start, and no other job may begin: it would take them for leftovers.
+   */
+  isSwapping: boolean = false;
   /** Below it, an earlier cleaning has seen to everything; as in `cleaner-offset-checkpoint`. */
   cleanedOffset: number;
 
   constructor(parts: LogParts, marks: LogMarks, cleanedOffset: number) {
     this.#parts = parts;
     this.#marks = marks;
-    this.cleanedOffset = cleanedOffset;
+    this.#removal = new FileRemoval(parts.files.disk);
+    // What comes where a power cut has taken the log's end is as dirty as any.
+    this.cleanedOffset = Math.min(cleanedOffset, parts.logEndOffset);
+  }
+
+  /**
+   * Asks the files of some segments what `range` will have to know of them, which takes system calls for each, but only
+   * once. False when there are more: call again, after other things have had their turn.
+   * @throws DiskError
+   */
+  learn(): boolean {
+    const { segments, config } = this.#parts;
+    if (config !== this.#learntFor) this.#learntOffset = 0;
+    this.#learntFor = config;
+    const from = Math.max(0, segments.floor(this.#learntOffset));
+    const to = Math.min(segments.count - 1, from + learntMax);
+    const dirty = segments.floor(this.cleanedOffset);
+    for (let number = from; number < to; number += 1) {
+      const segment = segments.at(number) as Segment;
+      // `size` alone asks the file system the first time.
+      if (segment.size === 0 || number < dirty) continue;
+      if (config.minCompactionLagMs > 0) this.#youngestMs(segment);
+      if (config.maxCompactionLagMs < Number.MAX_SAFE_INTEGER) this.#firstMs(segment);
+    }
+    this.#learntOffset = (segments.at(to) as Segment).baseOffset;
+    return to === segments.count - 1;
   }
 
   /**
@@ -86,9 +123,14 @@ export class CleanableLog {
     return isOverdue || dirtyRatio > minCleanableDirtyRatio;
   }
 
-  /** What the cleaner's thread needs to clean the range. */
-  job(range: CleanableRange, nowMs: number): CleaningJob {
-    const { segments, config, logStartOffset, files, producers } = this.#parts;
+  /**
+   * What the cleaner's thread needs to clean the range; null when it has gone meanwhile, or a part of it. Yields for
+   * others to have their turn.
+   */
+  *job(range: CleanableRange, nowMs: number): Generator<void, CleaningJob | null, void> {
+    const producers = yield* this.#parts.producers.lastBatches(range.uncleanableOffset);
+    const { segments, config, logStartOffset, flushedOffset, files } = this.#parts;
+    if (logStartOffset > range.firstDirtyOffset) return null;
     const sources: SourceSegment[] = [];
     for (let number = 0; number < segments.count - 1; number += 1) {
       const { baseOffset, size } = segments.at(number) as Segment;
@@ -101,13 +143,14 @@ export class CleanableLog {
       logStartOffset,
       firstDirtyOffset: range.firstDirtyOffset,
       uncleanableOffset: range.uncleanableOffset,
+      flushedOffset,
       nowMs,
       deleteRetentionMs: config.deleteRetentionMs,
       segmentBytes: config.segmentBytes,
       segmentIndexBytes: config.segmentIndexBytes,
       indexIntervalBytes: config.indexIntervalBytes,
       decompressedMaxBytes: config.decompressedMaxBytes,
-      producers: producers.lastBatches(range.uncleanableOffset),
+      producers,
     };
   }
 
@@ -126,6 +169,7 @@ export class CleanableLog {
     // Until the names are its own, descriptor and indexes cannot be had again.
     segment.pin();
     segment.isSwapping = true;
+    this.isSwapping = true;
     const old = segments.merge(number, made.sources.length, segment);
     for (const one of old) letGo(this.#parts, one);
     this.#marks.clear();
@@ -136,9 +180,11 @@ export class CleanableLog {
   finish({ segment, old }: InstalledSegment): void {
     const { files } = this.#parts;
     segment.isSwapping = false;
+    this.isSwapping = false;
     segment.unpin();
     files.cache.touch(segment);
-    for (const one of old) one.whenFree(() => this.#remove(one.path(`.log${deletedSuffix}`)));
+    for (const one of old)
+      one.whenFree(() => this.#removal.remove(() => one.path(`.log${deletedSuffix}`)));
     this.#dropSnapshots(old, segment);
   }
 
@@ -154,28 +200,14 @@ export class CleanableLog {
   /** Producers' snapshots belong to segments' beginnings; the newest stays, and the newest that is flushed. */
   #dropSnapshots(old: readonly Segment[], segment: Segment): void {
     const { snapshotOffsets, snapshotOffset, flushedSnapshotOffset, files } = this.#parts;
-    for (const { baseOffset } of old) {
-      const at = snapshotOffsets.indexOf(baseOffset);
-      if (at < 0 || baseOffset === segment.baseOffset) continue;
-      if (baseOffset === snapshotOffset || baseOffset === flushedSnapshotOffset) continue;
-      snapshotOffsets.splice(at, 1);
-      this.#remove(`${files.dir}/${segmentFileName(baseOffset, '.snapshot')}`);
-    }
-  }
-
-  /**
-   * Off the thread, since to free a large file takes the kernel a while, and one after the other, since there may be
-   * thousands. What cannot be removed goes at the next start.
-   */
-  #remove(path: string): void {
-    this.#doomed.push(path);
-    if (!this.#isRemoving) this.#removeNext();
-  }
-
-  #removeNext(): void {
-    const path = this.#doomed.pop();
-    this.#isRemoving = path !== undefined;
-    if (path !== undefined) this.#parts.files.disk.removeTree(path, () => this.#removeNext());
+    const bases = new Set(old.map(({ baseOffset }) => baseOffset));
+    for (const kept of [segment.baseOffset, snapshotOffset, flushedSnapshotOffset])
+      bases.delete(kept);
+    const kept = snapshotOffsets.filter((offset) => !bases.has(offset));
+    const gone = snapshotOffsets.filter((offset) => bases.has(offset));
+    snapshotOffsets.splice(0, snapshotOffsets.length, ...kept);
+    for (const offset of gone)
+      this.#removal.remove(() => `${files.dir}/${segmentFileName(offset, '.snapshot')}`);
   }
 
   /** Largest timestamp of the segment's records or, where they have none, when it was made. */

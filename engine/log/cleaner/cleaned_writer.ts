@@ -5,7 +5,7 @@
  *
  * Thread: the cleaner's. Durability: what each method says.
  */
-import { maxTimestampOf } from '../../batch/header.ts';
+import { recordTimestampOf } from '../../batch/header.ts';
 import type { Disk } from '../../ports.ts';
 import { DiskError } from '../../ports.ts';
 import {
@@ -76,7 +76,7 @@ export class CleanedWriter {
       lastOffset,
       this.size,
       size,
-      maxTimestampOf(buf, start),
+      recordTimestampOf(buf, start),
       this.#indexIntervalBytes,
     );
     if (size > this.#buffer.length - this.#buffered) this.#drain();

@@ -8,12 +8,15 @@ export interface SourceSegment {
   readonly endOffset: number;
 }
 
-/** Where the producers that the partition knows stand: their last batches must not vanish, see `ProducerState`. */
+/**
+ * Where the producers that the partition knows stand: their last batches must not vanish, see `ProducerState`. Typed
+ * arrays when it comes from a shard: there may be a hundred thousand of them, and those are cloned in no time.
+ */
 export interface LastBatches {
-  readonly producerIds: readonly number[];
+  readonly producerIds: ArrayLike<number>;
   /** Last offset of the producer's last batch of records, -1 when it has but a transaction marker. */
-  readonly lastOffsets: readonly number[];
-  readonly epochs: readonly number[];
+  readonly lastOffsets: ArrayLike<number>;
+  readonly epochs: ArrayLike<number>;
 }
 
 export interface CleaningJob {
@@ -26,6 +29,8 @@ export interface CleaningJob {
   readonly firstDirtyOffset: number;
   /** Nothing from here on is looked at: base offset of a segment. */
   readonly uncleanableOffset: number;
+  /** Below it, the log is on stable storage: with log.durability=os it may be before `uncleanableOffset`. */
+  readonly flushedOffset: number;
   /** Wall clock when the job was made. */
   readonly nowMs: number;
   readonly deleteRetentionMs: number;

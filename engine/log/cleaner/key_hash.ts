@@ -3,8 +3,9 @@
  * keys two of them collide with a probability of 2^-65, so that the offset map stores hashes and no keys, as Kafka's
  * does with MD5. Whoever could craft a collision could as well write the other key.
  *
- * In JavaScript, because a native call for each record costs more than the hash: of a 16-byte key 35 ns here, 330 ns
- * through xxh3.xxh128, which answers with a BigInt besides (measured).
+ * In JavaScript, because a native call for each record costs more than the hash: of a 16-byte key 26 to 44 ns of CPU
+ * time here once it is compiled, 520 to 900 ns through xxh3.xxh128, which answers with a BigInt besides (measured on a
+ * busy machine, where 94 to 608 ns and 1.4 to 3.8 µs went by on the clock in another run).
  */
 
 const c1 = 0x239b961b;

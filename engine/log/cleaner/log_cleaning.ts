@@ -120,11 +120,13 @@ export class LogCleaning {
       this.#openSource(segment);
       while (this.#reader.next()) {
         if (!keys.collect(this.#reader)) {
+          this.#flushSource(segment);
           this.#closeSource();
           return;
         }
         if (this.#isSliceOver()) yield this.#slice();
       }
+      this.#flushSource(segment);
       this.#closeSource();
       // Offsets may be missing at a segment's end.
       this.#map.latestOffset = segment.endOffset - 1;
@@ -208,6 +210,11 @@ export class LogCleaning {
     const name = segmentFileName(baseOffset, '.log');
     this.#fd = this.#disk.open(`${this.#job.dir}/${name}`, false);
     this.#reader.open(this.#fd, size, name, baseOffset);
+  }
+
+  /** Or a power cut could take a record that others have gone for. */
+  #flushSource({ endOffset }: SourceSegment): void {
+    if (endOffset > this.#job.flushedOffset) this.#disk.flushSync(this.#fd);
   }
 
   #closeSource(): void {

@@ -192,4 +192,21 @@ test('a snapshot brings back the last five batches of each producer', () => {
   assert.equal(restored.size, 2, 'a restart counts as a sign of life');
 });
 
+test('last batches are told a few thousand producers at a time, whatever is appended meanwhile', () => {
+  const state = new ProducerState();
+  const append = (producerId: number, offset: number): void =>
+    state.record({ ...newProducerFields(), producerId }, offset, 0n, 0);
+  for (let producerId = 0; producerId < 5_000; producerId += 1) append(producerId, producerId);
+  const telling = state.lastBatches(5_000);
+  let turns = 0;
+  let step = telling.next();
+  for (; step.done !== true; step = telling.next()) {
+    turns += 1;
+    append(10_000 + turns, 6_000 + turns);
+  }
+  assert(turns > 1);
+  assert.equal(step.value.producerIds.length, 5_000);
+  assert.deepEqual([step.value.producerIds[7], step.value.lastOffsets[7]], [7, 7]);
+});
+
 test.run();

@@ -3,6 +3,7 @@ import { suite } from 'uvu';
 import { ErrorCode } from '../../../engine/error_code.gen.ts';
 import { FlushSet } from '../../../engine/log/flush_set.ts';
 import type { LogSlice } from '../../../engine/log/log_slice.ts';
+import { cleanLog } from '../../sim/cleaning.ts';
 import { LogWorld, partitionDir, splitBatches, startMs } from '../../sim/log_world.ts';
 
 const test = suite('segment deletion');
@@ -209,6 +210,7 @@ test('without room for a checkpoint segments go one by one, and a power cut brin
   world.disk.capacityBytes = 0;
   const names = world.log.deletion.removeInPlace(5);
   assert.equal(world.log.logStartOffset, 4);
+  assert.deepEqual(world.log.deletion.removeInPlace(5), []);
   for (const name of names) world.disk.unlink(`${partitionDir}/${name}`);
   assert(world.disk.usedBytes < world.log.size + 4_000);
   world.crash();
@@ -217,6 +219,14 @@ test('without room for a checkpoint segments go one by one, and a power cut brin
   assert.deepEqual([world.log.logStartOffset, world.log.logEndOffset], [4, 8]);
   for (const producerId of [0, 1, 2, 3])
     assert.equal(world.log.producers.get(producerId)?.lastSequence, 1);
+});
+
+test('without room for a checkpoint, too, segments leave a few at a time', () => {
+  const world = logOf(6);
+  world.checkpoint();
+  const starts: number[] = [];
+  while (world.log.deletion.removeInPlace(10).length > 0) starts.push(world.log.logStartOffset);
+  assert.deepEqual(starts, [4, 8, 10]);
 });
 
 test('bytes are counted from the batch that holds an offset', () => {
@@ -228,6 +238,57 @@ test('bytes are counted from the batch that holds an offset', () => {
   assert.equal(deletion.bytesFrom(4, 6), each);
   deletion.advanceLogStart(4);
   assert.equal(deletion.bytesFrom(0, 6), each);
+});
+
+test('producers are remembered when the cleaner drops the snapshot that the deletion has chosen', () => {
+  for (let seed = 1; seed <= 10; seed += 1) {
+    const cleanupPolicy = { compact: true, delete: true };
+    const world = new LogWorld({ segmentBytes: 300, cleanupPolicy }, { seed }).open();
+    const put = (producerId: number): void => {
+      world.put({ atMs: [0, 1], valueBytes: 80, producerId, baseSequence: 0 });
+    };
+    for (let at = 0; at < 4; at += 1) {
+      put(at);
+      world.settle();
+    }
+    // Two more segments, not flushed yet: the snapshot at 8 is the newest that a power cut cannot take.
+    put(4);
+    world.endTurn();
+    put(5);
+    world.endTurn();
+    const { deletion } = world.log;
+    deletion.advanceLogStart(6);
+    const set = new FlushSet();
+    const snapshotOffset = deletion.prepare(set);
+    assert.equal(snapshotOffset, 8);
+    set.flushSync(world.disk);
+    world.settle();
+    world.log.updateConfig({ ...world.config, segmentBytes: 900 });
+    cleanLog(world.log, { disk: world.disk, nowMs: startMs });
+    assert(!files(world).includes('00000000000000000008.snapshot'), 'its segment is another one');
+    for (const name of deletion.remove(snapshotOffset))
+      world.disk.unlink(`${partitionDir}/${name}`);
+    world.settle();
+    world.crash();
+    world.reopen();
+    for (const producerId of [0, 1, 2, 3, 4, 5])
+      assert.equal(world.log.producers.get(producerId)?.lastSequence, 1, `producer ${producerId}`);
+  }
+});
+
+test('many segments leave a few at a time, so that others have their turns', () => {
+  const world = logOf(40);
+  world.checkpoint();
+  const { deletion } = world.log;
+  deletion.advanceLogStart(78);
+  const snapshotOffset = deletion.prepare(new FlushSet());
+  const counts: number[] = [];
+  while (deletion.countBelowStart > 0) {
+    const before = world.log.segmentCount;
+    deletion.remove(snapshotOffset);
+    counts.push(before - world.log.segmentCount);
+  }
+  assert.deepEqual(counts, [8, 8, 8, 8, 7]);
 });
 
 test.run();

@@ -17,6 +17,8 @@ let count = 0;
 test.after(() => fs.rmSync(home, { recursive: true }));
 
 /** A directory with one segment of `batches` batches, each of the same key. */
+const topicId = 'AAAAAAAAAAAAAAAAAAAAAQ';
+
 function makeJob(batches: number): CleaningJob {
   count += 1;
   const dir = `${home}/table-${count}`;
@@ -33,6 +35,7 @@ function makeJob(batches: number): CleaningJob {
     logStartOffset: 0,
     firstDirtyOffset: 0,
     uncleanableOffset: batches,
+    flushedOffset: batches,
     nowMs: 0,
     deleteRetentionMs: 0,
     segmentBytes: 1 << 20,
@@ -81,7 +84,7 @@ test('cleans, has the segment installed, gives it its names, and closes the port
   const job = makeJob(100);
   const { port, runner, events } = start(agree);
   const isClosed = closed(port);
-  port.postMessage({ type: 'job', job });
+  port.postMessage({ type: 'job', job, topicId });
   await runner.ended;
   await isClosed;
   assert.deepEqual(
@@ -98,6 +101,18 @@ test('cleans, has the segment installed, gives it its names, and closes the port
   assert(fs.statSync(`${job.dir}/${names[1]}`).size < 200);
 });
 
+test('a topic that has taken the name of the one to be cleaned is left alone', async () => {
+  const job = makeJob(100);
+  fs.writeFileSync(`${job.dir}/partition.metadata`, 'version: 0\ntopic_id: BBBBBBBBBBBBBBBBBBBBBQ');
+  const { port, runner, events } = start(agree);
+  const isClosed = closed(port);
+  port.postMessage({ type: 'job', job, topicId });
+  await runner.ended;
+  await isClosed;
+  const [event] = events;
+  assert(event?.type === 'failed' && event.failure.kind === 'stale');
+});
+
 test('a port that is closed without a job ends it', async () => {
   const { port, runner } = start(() => {});
   port.close();
@@ -110,7 +125,7 @@ test('a segment that is not taken leaves nothing behind', async () => {
     if (type === 'install') to.postMessage({ type: 'reply', isTaken: false });
   });
   const isClosed = closed(port);
-  port.postMessage({ type: 'job', job });
+  port.postMessage({ type: 'job', job, topicId });
   await runner.ended;
   await isClosed;
   const last = events.at(-1);
@@ -122,7 +137,7 @@ test('an abort ends a cleaning that waits for its share of the disk, at once', a
   const job = makeJob(20_000);
   const { port, runner, events } = start(agree, 1_000);
   const isClosed = closed(port);
-  port.postMessage({ type: 'job', job });
+  port.postMessage({ type: 'job', job, topicId });
   port.postMessage({ type: 'abort' });
   await runner.ended;
   await isClosed;
@@ -138,7 +153,7 @@ test('a segment that was taken gets its names though an abort follows', async ()
     if (event.type === 'install') to.postMessage({ type: 'abort' });
   });
   const isClosed = closed(port);
-  port.postMessage({ type: 'job', job });
+  port.postMessage({ type: 'job', job, topicId });
   await runner.ended;
   await isClosed;
   assert.deepEqual(
@@ -161,7 +176,7 @@ test('a directory that was renamed is the one that is cleaned, not another that 
     agree(event, to);
   });
   const isClosed = closed(port);
-  port.postMessage({ type: 'job', job });
+  port.postMessage({ type: 'job', job, topicId });
   await runner.ended;
   await isClosed;
   assert.deepEqual(fs.readdirSync(job.dir), ['00000000000000000000.log']);
@@ -178,7 +193,7 @@ test('what cannot be cleaned is said with its reason; a directory that is gone i
     change(job.dir);
     const { port, runner, events } = start(agree);
     const isClosed = closed(port);
-    port.postMessage({ type: 'job', job });
+    port.postMessage({ type: 'job', job, topicId });
     await runner.ended;
     await isClosed;
     const last = events.at(-1);

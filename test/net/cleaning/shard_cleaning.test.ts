@@ -5,7 +5,7 @@ import { MessageChannel } from 'node:worker_threads';
 import { suite } from 'uvu';
 import type { FlushGroup } from '../../../engine/log/flush_group.ts';
 import type { LogConfig } from '../../../engine/log/log_config.ts';
-import type { DiskError } from '../../../engine/ports.ts';
+import { type Disk, DiskError } from '../../../engine/ports.ts';
 import { IoThrottle } from '../../../net/cleaning/io_throttle.ts';
 import { JobRunner } from '../../../net/cleaning/job_runner.ts';
 import { ShardCleaning } from '../../../net/cleaning/shard_cleaning.ts';
@@ -217,6 +217,65 @@ test('a flush that fails takes the directory offline', async () => {
   await bench.serve();
   assert.equal(bench.broken.length, 1);
   assert(!bench.broken[0]!.isPassing);
+});
+
+/** Has no room for the new name of a segment's file, and says so once. */
+function withoutRoomFor(disk: Disk, name: string, onRefused: () => void): Disk {
+  let isRefused = false;
+  return new Proxy(disk, {
+    get: (target, key) => {
+      const member: unknown = Reflect.get(target, key);
+      if (typeof member !== 'function') return member;
+      return (...args: unknown[]): unknown => {
+        if (key === 'rename' && !isRefused && String(args[1]).endsWith(name)) {
+          isRefused = true;
+          onRefused();
+          throw new DiskError('ENOSPC', 'no room');
+        }
+        return member.apply(target, args);
+      };
+    },
+  });
+}
+
+test('a segment that is in place gets its names whatever becomes of the settings, and no job takes its file', async () => {
+  const bench = new Bench();
+  const { world, leader } = bench;
+  bench.tick();
+  const disk = withoutRoomFor(world.disk, '03.log', () => {
+    leader.updateConfig({ ...world.config, cleanupPolicy: { compact: false, delete: true } }, 1);
+    bench.tick();
+    leader.updateConfig({ ...world.config }, 1);
+  });
+  await bench.serve(disk);
+  leader.updateConfig({ ...world.config }, 1);
+  bench.tick();
+  await bench.serve();
+  world.kill();
+  world.reopen();
+  const names = world.disk.list(partitionDir)!;
+  assert(names.includes('00000000000000000003.log'), 'what the job had put in place');
+  assert.deepEqual(
+    names.filter((name) => /swap|cleaned/.test(name)),
+    [],
+  );
+});
+
+test('a job that ended between a segment and its names is not followed by another', async () => {
+  const bench = new Bench();
+  const { world, leader } = bench;
+  bench.tick();
+  const disk = withoutRoomFor(world.disk, '03.log', () => {
+    bench.cleaning.release(world.log, () => {});
+  });
+  await bench.serve(disk);
+  const swap = `${partitionDir}/00000000000000000003.log.swap`;
+  assert(world.disk.status(swap) !== null);
+  leader.updateConfig({ ...world.config }, 1);
+  bench.tick();
+  assert.equal(bench.offers.length, 1);
+  await bench.serve();
+  assert(world.disk.status(swap) !== null);
 });
 
 test.run();

@@ -184,4 +184,90 @@ test('an end in the middle of a swap is brought to its end by the next start', (
   }
 });
 
+test('what took the place of a removed record is on stable storage before the record goes', () => {
+  for (let seed = 1; seed <= 20; seed += 1) {
+    const world = new LogWorld({ segmentBytes: 300, cleanupPolicy: compact }, { seed }).open();
+    put(world, 0, 'k');
+    world.settle();
+    world.config = { ...world.config, durability: 'os' };
+    world.log.updateConfig(world.config);
+    // The segment of 3 to 5 stays as it is.
+    for (let number = 1; number < 10; number += 1) {
+      put(world, number, number < 4 ? 'k' : `other ${number}`);
+      world.settle();
+    }
+    assert.equal(world.log.flushedOffset, 1, 'nothing asked for a flush');
+    cleanLog(world.log, { disk: world.disk, nowMs: startMs, stableOffset: 10 });
+    world.crash();
+    world.reopen();
+    const offsets = recordsIn(world.readAll()).map(({ offset }) => offset);
+    assert(offsets.includes(3), `seed ${seed}: ${offsets.join()}`);
+  }
+});
+
+test('a log that lost its end is not clean past where it ends now', () => {
+  const world = tableWorld(10);
+  world.log.cleaning.cleanedOffset = 50;
+  world.checkpoint();
+  world.crash();
+  world.reopen();
+  assert.equal(world.log.logEndOffset, 10);
+  for (let number = 10; number < 60; number += 1) put(world, number, 'k');
+  world.settle();
+  assert.equal(world.log.cleaning.range(60, startMs).firstDirtyOffset, 10);
+});
+
+test('the largest timestamp is that of a record, not of a batch that has none any more', () => {
+  const world = new LogWorld({ segmentBytes: 300, cleanupPolicy: compact }).open();
+  const { log, disk } = world;
+  // The last batch of the first segment has the largest time, and stays without its record.
+  for (const number of [0, 1, 99, 3, 4, 5, 6]) put(world, number, 'k');
+  world.settle();
+  assert.equal(log.offsetOfMaxTimestamp()?.offset, 2);
+  const expected = { offset: 6, timestamp: BigInt(startMs + 6 * 60_000), leaderEpoch: 0 };
+  cleanLog(log, { disk, nowMs: startMs });
+  assert.deepEqual(
+    recordsIn(world.readAll()).map(({ offset }) => offset),
+    [5, 6],
+  );
+  assert.deepEqual(log.offsetOfMaxTimestamp(), expected);
+  assert.equal(log.offsetForTimestamp(BigInt(startMs + 7 * 60_000)), null);
+  for (const isIndexed of [true, false]) {
+    world.close();
+    for (const name of disk.list(partitionDir) ?? [])
+      if (!isIndexed && name.endsWith('index')) disk.unlink(`${partitionDir}/${name}`);
+    world.reopen();
+    assert.deepEqual(world.log.offsetOfMaxTimestamp(), expected);
+  }
+  world.kill();
+  world.reopen();
+  assert.deepEqual(world.log.offsetOfMaxTimestamp(), expected);
+});
+
+test('what a look has to know of segments is asked of a few at a time, and once', () => {
+  const config = { minCompactionLagMs: 1, maxCompactionLagMs: 1e12 };
+  const world = tableWorld(90, config);
+  world.checkpoint();
+  world.close();
+  world.reopen();
+  const { log, disk } = world;
+  const asked = (): number => {
+    const { calls } = disk;
+    return (calls.get('status') ?? 0) + (calls.get('open') ?? 0) + (calls.get('read') ?? 0);
+  };
+  const asks: number[] = [];
+  for (let isKnown = false; !isKnown; ) {
+    const before = asked();
+    isKnown = log.cleaning.learn();
+    asks.push(asked() - before);
+  }
+  assert.equal(asks.length, 4, `${log.segmentCount} segments`);
+  assert(Math.max(...asks) < 8 * 8, `${asks}`);
+  const before = asked();
+  log.cleaning.range(90, world.wallMs);
+  assert.equal(asked(), before);
+  log.updateConfig({ ...log.config });
+  assert(!log.cleaning.learn(), 'other settings may ask for more');
+});
+
 test.run();

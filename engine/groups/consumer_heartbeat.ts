@@ -255,8 +255,8 @@ function newMetadata(
     clientHost,
     subscribedTopicNames:
       names === null ? (known?.subscribedTopicNames ?? []) : [...new Set(names)].sort(byText),
-    // There are no regular expressions; an empty one is kept for Kafka's sake.
-    subscribedTopicRegex: request.subscribedTopicRegex ?? known?.subscribedTopicRegex ?? null,
+    // There are no regular expressions, which Kafka stores as an empty one.
+    subscribedTopicRegex: '',
     rebalanceTimeoutMs:
       rebalanceTimeoutMs === -1 ? (known?.rebalanceTimeoutMs ?? -1) : rebalanceTimeoutMs,
     serverAssignor: request.serverAssignor ?? known?.serverAssignor ?? null,

@@ -30,8 +30,8 @@ export const USAGE = `node bench/compare/main.ts [options]
   --brokers A,B,…        instead of --peer: millrace, millrace@SHARDS, millrace-fsync, NAME=CHECKOUT,
                          kafka, sink
                          (default millrace, the peer, sink)
-  --works W1,W4,…        W1 W2a W2b W3 W4 W5 raw delay W8 W9 idle W10 S cold, or single rows such as
-                         "raw W5" (default: all but S and cold)
+  --works W1,W4,…        W1 W2a W2b W3 W4 W5 raw delay W8 W9 idle W10 S cold G1 G2 G3 G4, or single rows such as
+                         "raw W5" (default: all but S, cold and G)
   --rounds N             counted rounds of each work in each process (default 3)
   --processes N          processes of each broker; 3 for figures that count (default 1)
   --server-cpu N         default 0
@@ -47,7 +47,7 @@ const WORKS_DEFAULT = [
   ...['W1', 'W2a', 'W2b', 'W3', 'W4', 'W5', 'raw', 'delay'],
   ...['W8', 'W9', 'idle', 'W10'],
 ];
-const WORKS = [...WORKS_DEFAULT, 'S', 'cold'];
+const WORKS = [...WORKS_DEFAULT, 'S', 'cold', 'G1', 'G2', 'G3', 'G4'];
 
 /** Parses the arguments behind the script's name. Throws with a text for people on a bad one. */
 export function parseOptions(args: readonly string[]): Options {

@@ -8,11 +8,13 @@ import { bulkWorks } from './works/bulk.ts';
 import { coldReaderWorks } from './works/cold_reader.ts';
 import { connectionWorks } from './works/connections.ts';
 import { fanOutWorks } from './works/fan_out.ts';
+import { groupWorks } from './works/groups.ts';
 import { idleConnectionWorks } from './works/idle_connections.ts';
 import { insideWorks } from './works/inside.ts';
 import { latencyWorks } from './works/latency.ts';
 import { lifeWorks } from './works/life.ts';
 import { shardWorks } from './works/shards.ts';
+import { storedOffsetWorks } from './works/stored_offsets.ts';
 import { throughputWorks, warmUp } from './works/throughput.ts';
 import type { LifeWork, RoundContext, SharedWork, Work } from './works/work.ts';
 
@@ -41,6 +43,8 @@ const WORKS: readonly Work[] = [
   ...idleConnectionWorks,
   ...insideWorks,
   ...coldReaderWorks,
+  ...groupWorks,
+  ...storedOffsetWorks,
 ];
 
 export class Runner {

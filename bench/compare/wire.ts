@@ -140,6 +140,12 @@ export class ByteReader {
     return this.#buffer.subarray(at, at + length);
   }
 
+  /** The next bytes as a view. */
+  take(bytes: number): Buffer {
+    const at = this.#advance(bytes);
+    return this.#buffer.subarray(at, at + bytes);
+  }
+
   array<T>(read: () => T): T[] {
     const count = this.int32();
     const values: T[] = [];

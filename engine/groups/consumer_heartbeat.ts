@@ -7,7 +7,7 @@ import { ConsumerChange, type HeldReply } from './consumer_change.ts';
 import { ConsumerGroup } from './consumer_group.ts';
 import type { Refusal } from './consumer_heartbeat_rules.ts';
 import { leave, removeMember, replaceStaticMember } from './consumer_leave.ts';
-import { type ConsumerMember, staticLeaveEpoch } from './consumer_member.ts';
+import { type ConsumerMember, MemberState, staticLeaveEpoch } from './consumer_member.ts';
 import { reconcile } from './consumer_reconciler.ts';
 import { maybeBumpEpoch, maybeUpdateTarget } from './consumer_target.ts';
 import type { CoordinatorRuntime } from './coordinator_runtime.ts';
@@ -20,6 +20,9 @@ import type { ConsumerGroupMemberMetadataValue } from './group_records.ts';
 import { areWithin, samePartitions, withoutEpochs } from './partition_epochs.ts';
 import { refusal } from './refusals.ts';
 import { byText } from './text_order.ts';
+
+/** Least time between the heartbeats of a member that waits for partitions. */
+const waitingIntervalMinMs = 500;
 
 export interface ConsumerHeartbeat {
   readonly token: number;
@@ -192,11 +195,12 @@ function goOn(
   if (step !== null) change.put(step);
   group.restartSession(member);
   const tellsAssignment = isFull(request) || isNew || !samePartitions(assigned, member.assigned);
-  return reply(runtime, member, tellsAssignment);
+  return reply(runtime, group, member, tellsAssignment);
 }
 
 function reply(
   runtime: CoordinatorRuntime,
+  group: ConsumerGroup,
   member: ConsumerMember,
   tellsAssignment: boolean,
 ): ConsumerGroupHeartbeatReply {
@@ -205,9 +209,26 @@ function reply(
     errorMessage: null,
     memberId: member.memberId,
     memberEpoch: member.epoch,
-    heartbeatIntervalMs: runtime.options.consumerHeartbeatIntervalMs,
+    heartbeatIntervalMs: heartbeatIntervalMs(runtime, group, member),
     assignment: tellsAssignment ? { topicPartitions: withoutEpochs(member.assigned) } : null,
   };
+}
+
+/**
+ * When the member is to come again. Who waits for partitions, because the assignment is still to be computed or others
+ * have not let go of theirs, asks more often: with the usual interval a large group would take two of them to settle.
+ */
+function heartbeatIntervalMs(
+  runtime: CoordinatorRuntime,
+  group: ConsumerGroup,
+  member: ConsumerMember,
+): number {
+  const { consumerHeartbeatIntervalMs, consumerAssignmentIntervalMs } = runtime.options;
+  const waits =
+    group.epoch > group.assignmentEpoch || member.state === MemberState.unreleasedPartitions;
+  if (!waits) return consumerHeartbeatIntervalMs;
+  const shortMs = Math.max(consumerAssignmentIntervalMs, waitingIntervalMinMs);
+  return Math.min(consumerHeartbeatIntervalMs, shortMs);
 }
 
 /** A member that says everything is not sure what it was told. */
@@ -234,7 +255,8 @@ function newMetadata(
     clientHost,
     subscribedTopicNames:
       names === null ? (known?.subscribedTopicNames ?? []) : [...new Set(names)].sort(byText),
-    subscribedTopicRegex: null,
+    // There are no regular expressions, which Kafka stores as an empty one.
+    subscribedTopicRegex: '',
     rebalanceTimeoutMs:
       rebalanceTimeoutMs === -1 ? (known?.rebalanceTimeoutMs ?? -1) : rebalanceTimeoutMs,
     serverAssignor: request.serverAssignor ?? known?.serverAssignor ?? null,

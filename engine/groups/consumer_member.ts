@@ -11,9 +11,9 @@ import type { Timer } from './timers.ts';
  *   unreleasedPartitions --new target takes partitions away--> unrevokedPartitions
  */
 export const MemberState = {
-  stable: 1,
-  unrevokedPartitions: 2,
-  unreleasedPartitions: 3,
+  stable: 0,
+  unrevokedPartitions: 1,
+  unreleasedPartitions: 2,
 } as const;
 export type MemberState = (typeof MemberState)[keyof typeof MemberState];
 

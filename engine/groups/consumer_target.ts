@@ -7,6 +7,9 @@ import type { ConsumerAssignorName } from './group_options.ts';
 import type { TopicPartitions } from './group_records.ts';
 import { byText } from './text_order.ts';
 
+/** The epoch of a group's first member, as in Kafka. */
+const firstEpoch = 2;
+
 /** Looks whether the topics are still as they were when the epoch began, and begins a new epoch if not, or if asked to. */
 export function maybeBumpEpoch(
   runtime: CoordinatorRuntime,
@@ -15,12 +18,17 @@ export function maybeBumpEpoch(
   mustBump: boolean,
 ): void {
   if (!mustBump && !group.hasStaleMetadata) return;
-  const metadataHash = hashTopics(runtime, group);
+  const isEmpty = group.members.size === 0;
+  const metadataHash = isEmpty ? 0n : hashTopics(runtime, group);
   group.hasStaleMetadata = false;
   if (!mustBump && metadataHash === group.metadataHash) return;
   const key = { groupId: group.groupId };
-  const value = { epoch: group.epoch + 1, metadataHash };
-  change.put({ type: 'ConsumerGroupMetadata', key, value });
+  const epoch = Math.max(group.epoch + 1, firstEpoch);
+  change.put({ type: 'ConsumerGroupMetadata', key, value: { epoch, metadataHash } });
+  if (!isEmpty) return;
+  // There is nothing to assign in an epoch without members.
+  const value = { assignmentEpoch: epoch, assignmentTimestamp: 0n };
+  change.put({ type: 'ConsumerGroupTargetAssignmentMetadata', key, value });
 }
 
 /** FNV-1a in two lanes over the names, ids and sizes of the subscribed topics that exist, in the order of their names. */

@@ -57,7 +57,7 @@ function describeMember(
     clientId: metadata.clientId,
     clientHost: metadata.clientHost,
     subscribedTopicNames: metadata.subscribedTopicNames,
-    subscribedTopicRegex: metadata.subscribedTopicRegex,
+    subscribedTopicRegex: metadata.subscribedTopicRegex || null,
     assignment: { topicPartitions: named(runtime, withoutEpochs(member.assigned)) },
     targetAssignment: { topicPartitions: named(runtime, member.target) },
     memberType: memberTypeConsumer,

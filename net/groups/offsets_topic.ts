@@ -21,12 +21,13 @@ const refusalIntervalMs = 60_000;
 /** Replicas that a cluster with enough brokers gives the topic. */
 const replicasWanted = 3;
 
-/** The partition of a group: Java's hash of the string, so that every Kafka tool and broker finds it at the same place. */
+/** The partition of a group: by Java's hash of the string, so that every Kafka tool and broker finds it at the same place. */
 export function partitionOfGroup(groupId: string, partitions: number): number {
   let hash = 0;
   for (let k = 0; k < groupId.length; k += 1)
     hash = (Math.imul(hash, 31) + groupId.charCodeAt(k)) | 0;
-  return (hash & 0x7fffffff) % partitions;
+  // As Java's: the absolute value, and 0 where an int32 has none.
+  return hash === -0x80000000 ? 0 : Math.abs(hash) % partitions;
 }
 
 /** The topic, made if it is not there; undefined when that did not work out in time. Never rejects. */

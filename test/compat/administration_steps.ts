@@ -2,10 +2,11 @@
  * What `administration.test.ts` runs with Kafka's tools, line by line, and where Millrace's answer is not Kafka's: each
  * such line with the reason.
  */
+import { type Difference, stepsOf } from './tool_comparison.ts';
 
 /** Tool and arguments, divided by blanks. `@id(topic)` stands for the topic's id. `produce` sends a record: topic,
  * partition, timestamp. */
-export const steps: readonly string[] = `
+export const steps: readonly string[] = stepsOf(`
 kafka-configs --alter --entity-type brokers --entity-default --add-config min.insync.replicas=1
 
 kafka-topics --create --topic one --partitions 2 --replication-factor 1
@@ -129,20 +130,7 @@ kafka-topics --delete --topic placed
 kafka-topics --delete --topic nobody
 kafka-topics --delete --topic nobody --if-exists
 kafka-topics --list
-`
-  .split('\n')
-  .filter((line) => line !== '');
-
-/** Lines that only one of the two says, or that each says in its own way. Each must be met at least once. */
-export interface Difference {
-  readonly reason: string;
-  /** Of the steps where the lines may be. */
-  readonly step: RegExp;
-  /** Kafka's lines. */
-  readonly kafka?: RegExp;
-  /** Millrace's lines. */
-  readonly millrace?: RegExp;
-}
+`);
 
 const describedBroker = /--entity-type brokers .*--all$/;
 const started =

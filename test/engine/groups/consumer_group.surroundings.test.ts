@@ -21,17 +21,17 @@ test('commits carry the member epoch', () => {
         apiVersion,
       }),
     );
-  assert.equal(errorAt(1, 0), ErrorCode.NONE);
-  assert.equal(errorAt(1, 0, 8), ErrorCode.UNSUPPORTED_VERSION);
-  assert.equal(errorAt(2, 0), ErrorCode.STALE_MEMBER_EPOCH);
+  assert.equal(errorAt(2, 0), ErrorCode.NONE);
+  assert.equal(errorAt(2, 0, 8), ErrorCode.UNSUPPORTED_VERSION);
+  assert.equal(errorAt(3, 0), ErrorCode.STALE_MEMBER_EPOCH);
   assert.equal(commitError(driver.commitOffset(1n)), ErrorCode.UNKNOWN_MEMBER_ID);
   beat(driver, 'b', 0);
-  const [kept] = told(beat(driver, 'a', 1).body) ?? [];
+  const [kept] = told(beat(driver, 'a', 2).body) ?? [];
   assert(kept !== undefined);
-  beat(driver, 'a', 1, owning(kept));
+  beat(driver, 'a', 2, owning(kept));
   // KIP-1251: what it has had since that epoch it may still commit with it.
-  assert.equal(errorAt(1, kept), ErrorCode.NONE);
-  assert.equal(errorAt(1, 1 - kept), ErrorCode.STALE_MEMBER_EPOCH);
+  assert.equal(errorAt(2, kept), ErrorCode.NONE);
+  assert.equal(errorAt(2, 1 - kept), ErrorCode.STALE_MEMBER_EPOCH);
 });
 
 test('a fetch of offsets that names a member is checked', () => {
@@ -39,10 +39,10 @@ test('a fetch of offsets that names a member is checked', () => {
   beat(driver, 'a', 0);
   const errorAt = (memberId: string | null, memberEpoch: number): ErrorCode =>
     driver.ask('OffsetFetch', { groupId, memberId, memberEpoch, topics: null }).body.errorCode;
-  assert.equal(errorAt('a', 1), ErrorCode.NONE);
+  assert.equal(errorAt('a', 2), ErrorCode.NONE);
   assert.equal(errorAt(null, -1), ErrorCode.NONE);
-  assert.equal(errorAt('a', 2), ErrorCode.STALE_MEMBER_EPOCH);
-  assert.equal(errorAt('b', 1), ErrorCode.UNKNOWN_MEMBER_ID);
+  assert.equal(errorAt('a', 3), ErrorCode.STALE_MEMBER_EPOCH);
+  assert.equal(errorAt('b', 2), ErrorCode.UNKNOWN_MEMBER_ID);
 });
 
 test('the two protocols do not meet in a group with members, and an empty group changes over with its offsets', () => {
@@ -87,7 +87,7 @@ test('nobody joins a group while it is being deleted, in either protocol', () =>
 test('ListGroups, DeleteGroups and OffsetDelete treat them as Kafka does', () => {
   const driver = newDriver(1);
   beat(driver, 'a', 0);
-  driver.commitOffset(1n, { memberId: 'a', generationIdOrMemberEpoch: 1 });
+  driver.commitOffset(1n, { memberId: 'a', generationIdOrMemberEpoch: 2 });
   const { groups } = driver.ask('ListGroups', { statesFilter: [], typesFilter: ['consumer'] }).body;
   assert.deepEqual(groups, [
     { groupId, protocolType: 'consumer', groupState: 'Stable', groupType: 'consumer' },

@@ -5,14 +5,14 @@ import { ShardWorld } from '../data_path/shard_world.ts';
 
 const test = suite('the topic of the offsets');
 
-/** What Java's `String.hashCode` gives for each, as the documentation of the class defines it. */
+/** The absolute value of what Java's `String.hashCode` gives for each, as the documentation of the class defines it. */
 const hashes: readonly (readonly [string, number])[] = [
   ['', 0],
   ['a', 97],
   ['hello', 99_162_322],
   ['Aa', 2_112],
   ['BB', 2_112],
-  // Integer.MIN_VALUE: without a sign it is 0.
+  // Integer.MIN_VALUE, which has none.
   ['polygenelubricants', 0],
 ];
 
@@ -20,16 +20,20 @@ function javaHash(text: string): number {
   let hash = 0n;
   for (let k = 0; k < text.length; k += 1)
     hash = BigInt.asIntN(32, hash * 31n + BigInt(text.charCodeAt(k)));
-  return Number(hash & 0x7fffffffn);
+  return Math.abs(Number(hash));
 }
 
-test("a group's partition is Java's hash of its id, without sign, modulo the partitions", () => {
+test("a group's partition is the absolute value of Java's hash of its id, modulo the partitions", () => {
   for (const [group, hash] of hashes) {
     assert.equal(partitionOfGroup(group, 50), hash % 50, group);
     assert.equal(partitionOfGroup(group, 7), hash % 7, group);
   }
   // Where Kafka 4.4 was seen to put it.
   assert.equal(partitionOfGroup('grp', 50), 29);
+  // Negative hashes.
+  assert.equal(partitionOfGroup('modern', 50), 1);
+  assert.equal(partitionOfGroup('static', 50), 38);
+  assert.equal(partitionOfGroup('cooperative', 50), 21);
   for (const group of ['grüppe', '東京', '\u{1f600}', 'x'.repeat(1_000), 'console-consumer-4711'])
     assert.equal(partitionOfGroup(group, 50), javaHash(group) % 50, group);
 });

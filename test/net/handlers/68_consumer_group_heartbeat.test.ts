@@ -31,13 +31,13 @@ test('a member alone gets everything, with its first heartbeat', async () => {
   const answer = await beat(world, 1, joining);
   assert.deepEqual(
     [answer.errorCode, answer.memberId, answer.memberEpoch, answer.heartbeatIntervalMs],
-    [0, 'm', 1, 5_000],
+    [0, 'm', 2, 5_000],
   );
   const topicPartitions = [{ topicId: world.idOf('t'), partitions: [0, 1] }];
   assert.deepEqual(answer.assignment, { topicPartitions });
   // Nothing new: nothing is said.
-  const again = await beat(world, 1, { memberEpoch: 1, topicPartitions });
-  assert.deepEqual([again.errorCode, again.memberEpoch, again.assignment], [0, 1, null]);
+  const again = await beat(world, 1, { memberEpoch: 2, topicPartitions });
+  assert.deepEqual([again.errorCode, again.memberEpoch, again.assignment], [0, 2, null]);
 });
 
 test('v0: the broker names the member', async () => {
@@ -51,13 +51,13 @@ test('a second member gets what the first has let go of, and the first keeps the
   const world = await groupWorld();
   const topicId = world.idOf('t');
   const first = await beat(world, 1, joining);
-  assert.equal(first.memberEpoch, 1);
+  assert.equal(first.memberEpoch, 2);
   const owned = [{ topicId, partitions: [0, 1] }];
   world.advance(2_000);
   const second = await beat(world, 1, { ...joining, memberId: 'n' });
   assert.deepEqual(second.assignment?.topicPartitions ?? [], []);
   world.advance(2_000);
-  const told = await beat(world, 1, { memberEpoch: 1, topicPartitions: owned });
+  const told = await beat(world, 1, { memberEpoch: 2, topicPartitions: owned });
   const [kept] = told.assignment?.topicPartitions ?? [];
   assert.equal(kept?.partitions.length, 1);
   const letGo = await beat(world, 1, {
@@ -113,11 +113,11 @@ for (const version of [0, 1])
     assert(group !== undefined);
     assert.deepEqual(
       [group.errorCode, group.groupState, group.groupEpoch, group.assignorName],
-      [0, 'Stable', 1, 'uniform'],
+      [0, 'Stable', 2, 'uniform'],
     );
     const [member] = group.members;
     const everything = { topicPartitions: [{ topicId, topicName: 't', partitions: [0, 1] }] };
-    assert.deepEqual([member?.memberId, member?.memberEpoch], ['m', 1]);
+    assert.deepEqual([member?.memberId, member?.memberEpoch], ['m', 2]);
     assert.deepEqual([member?.assignment, member?.targetAssignment], [everything, everything]);
     assert.equal(member?.memberType, version >= 1 ? 1 : -1);
     assert.equal(nobody?.errorCode, ErrorCode.GROUP_ID_NOT_FOUND);

@@ -1,7 +1,13 @@
 /** G4: how long a broker that was killed takes until the offsets of a million partitions can be asked for again. */
 import { RunningBroker, settle } from '../broker.ts';
 import { sleep } from '../children.ts';
-import { commitError, commitFrame, fetchOffset, findCoordinator } from '../group_requests.ts';
+import {
+  COMES_UP,
+  commitError,
+  commitFrame,
+  fetchOffset,
+  findCoordinator,
+} from '../group_requests.ts';
 import { sync } from '../machine.ts';
 import type { Values } from '../measure.ts';
 import { makeTopic, withClient } from '../requests.ts';
@@ -18,8 +24,6 @@ const TIMEOUT_MS = 180_000;
 /** Groups that are asked for: as good as certainly some of each partition of `__consumer_offsets`. */
 const ASKED = 500;
 const AS_SHIPPED = 'fsync';
-/** A new coordinator looks at its partition first. */
-const COORDINATOR_LOAD_IN_PROGRESS = 14;
 
 export const storedOffsetWorks: readonly LifeWork[] = [
   {
@@ -79,7 +83,7 @@ async function store(broker: RunningBroker): Promise<number> {
         const committer = { group: groupName(index), generation: -1, memberId: '' };
         client.send(commitFrame(committer, TOPIC, partitions, OFFSET), (body) => {
           const code = commitError(body);
-          if (code === COORDINATOR_LOAD_IN_PROGRESS) setTimeout(() => commit(index), 50);
+          if (COMES_UP.includes(code)) setTimeout(() => commit(index), 50);
           else if (code !== 0) reject(new Error(`OffsetCommit: error ${code}`));
           else {
             answered += 1;

@@ -15,8 +15,11 @@ export class KeyedHistory {
   /** Acknowledged records, by offset. */
   readonly #acknowledged = new Map<number, KeyedRecord>();
   readonly #latest = new Map<string, number>();
-  /** Sent: they may be there, at whatever offset, as long as it is not acknowledged. */
-  readonly #sent = new Set<string>();
+  /** Sent, numbered: they may be there, at whatever offset, as long as it is not acknowledged. */
+  readonly #sent = new Map<string, number>();
+  /** Number of the tombstone of each key that was sent last, acknowledged or not. */
+  readonly #tombstones = new Map<string, number>();
+  #count = 0;
 
   get size(): number {
     return this.#acknowledged.size;
@@ -39,18 +42,28 @@ export class KeyedHistory {
 
   /** Before it is sent: readers may be faster than the acknowledgement. */
   sent(records: readonly KeyedRecord[]): void {
-    for (const { key, value } of records) this.#sent.add(`${key}=${value}`);
+    for (const { key, value } of records) {
+      this.#count += 1;
+      this.#sent.set(`${key}=${value}`, this.#count);
+      if (value === null) this.#tombstones.set(key, this.#count);
+    }
   }
 
   /** Takes note of what must be found by a reading that begins now. */
   startReading(): KeyedReading {
-    return new KeyedReading(this.#acknowledged, this.#sent, new Map(this.#latest));
+    return new KeyedReading(
+      this.#acknowledged,
+      this.#sent,
+      this.#tombstones,
+      new Map(this.#latest),
+    );
   }
 }
 
 class KeyedReading {
   readonly #acknowledged: ReadonlyMap<number, KeyedRecord>;
-  readonly #sent: ReadonlySet<string>;
+  readonly #sent: ReadonlyMap<string, number>;
+  readonly #tombstones: ReadonlyMap<string, number>;
   /** Offset of the latest record of each key when the reading began. */
   readonly #due: ReadonlyMap<string, number>;
   readonly #found = new Map<string, number>();
@@ -59,11 +72,13 @@ class KeyedReading {
 
   constructor(
     acknowledged: ReadonlyMap<number, KeyedRecord>,
-    sentBefore: ReadonlySet<string>,
+    sentBefore: ReadonlyMap<string, number>,
+    tombstones: ReadonlyMap<string, number>,
     due: ReadonlyMap<string, number>,
   ) {
     this.#acknowledged = acknowledged;
     this.#sent = sentBefore;
+    this.#tombstones = tombstones;
     this.#due = due;
   }
 
@@ -77,12 +92,22 @@ class KeyedReading {
     this.#found.set(key, offset);
   }
 
+  /**
+   * The key's record at `offset` is a tombstone, or one was sent after it: stored, though the broker was gone before it
+   * said so, or while the reading went on, that may have done its work and be gone, too.
+   */
+  #mayBeGone(key: string, offset: number): boolean {
+    const value = this.#acknowledged.get(offset)?.value ?? null;
+    const sent = this.#sent.get(`${key}=${value}`) ?? 0;
+    return value === null || (this.#tombstones.get(key) ?? 0) > sent;
+  }
+
   /** @param mayLoseTombstones delete.retention.ms is shorter than the test takes */
   end(mayLoseTombstones: boolean): void {
     for (const [key, offset] of this.#due) {
       const found = this.#found.get(key) ?? -1;
       if (found >= offset) continue;
-      const isTombstone = this.#acknowledged.get(offset)?.value === null;
+      const isTombstone = this.#mayBeGone(key, offset);
       assert(isTombstone && mayLoseTombstones, `${key} at ${offset}: last found at ${found}`);
       assert.equal(found, -1, `${key} is back at ${found} without its tombstone at ${offset}`);
     }

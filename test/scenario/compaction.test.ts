@@ -213,7 +213,9 @@ async function deleteWhileCleaning(
     [],
   );
   const checkpoint = join(dir, '..', 'cleaner-offset-checkpoint');
-  assert(!readFileSync(checkpoint, 'utf8').includes(topic), 'the new topic begins uncleaned');
+  // There is none when the machine was too busy for any cleaning to come to its end.
+  const isClean = existsSync(checkpoint) && readFileSync(checkpoint, 'utf8').includes(topic);
+  assert(!isClean, 'the new topic begins uncleaned');
 }
 
 test.run();

@@ -46,10 +46,14 @@ export class CheckpointFiles {
   }
 
   /**
-   * By the name of the partition's directory, for each such name.
+   * By the name of the partition's directory, for each such name. What is read is on stable storage when it returns: a
+   * process that was killed may have given the files their names and not flushed them, and what the next one shows to
+   * clients must not be taken back by a power cut. Waits for the device.
    * @param warnings gets what was odd, for people: an unreadable file counts as empty, and recovery reads more
+   * @throws DiskError
    */
   read(names: readonly string[], warnings: string[]): Map<string, FoundPartition> {
+    this.#disk.flushDirectorySync(this.#path);
     const recoveryPoints = this.#readOffsets(recoveryPointFile, warnings);
     const highWatermarks = this.#readOffsets(highWatermarkFile, warnings);
     const logStarts = this.#readOffsets(logStartFile, warnings);

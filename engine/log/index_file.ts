@@ -2,8 +2,8 @@
  * The bytes of an index: entries of one size, in memory in the file's own form, so that loading and storing are one
  * read and one write. What an entry means is the business of `offset_index.ts` and `time_index.ts`.
  *
- * Thread: the partition's shard. Durability: none is needed, an index that is missing, behind or damaged is made again
- * from the log; `store` puts new entries into the page cache.
+ * Thread: the partition's shard. Durability: past the recovery point none is needed, there indexes are made again from the
+ * log; `store` puts new entries into the page cache, and a checkpoint flushes them before it moves the recovery point.
  */
 import { batchHeaderBytes } from '../batch/header.ts';
 import { ColdRead, type Disk, DiskError } from '../ports.ts';
@@ -19,6 +19,8 @@ export class IndexFile {
   loaded: boolean = false;
   /** Entries that the file holds already, in its page cache. Invariant: `stored` <= `count`. */
   stored = 0;
+  /** This process has written to the file, and it may not be on stable storage. */
+  isWritten: boolean = false;
   /** The file holds more than `stored` entries (padding, damage, or entries of a tail that was cut). */
   #fileTooLong: boolean = false;
   #hasFile: boolean = false;
@@ -127,12 +129,13 @@ export class IndexFile {
   }
 
   /**
-   * Brings the file up to date; false when it was. An index without entries has a file too: Kafka's tools expect one.
+   * Brings the file up to date. An index without entries has a file too: Kafka's tools expect one.
    * @throws DiskError; the entries stay in memory and the next call tries again
    */
-  store(path: string): boolean {
-    if (!this.loaded || (this.isStored && this.#hasFile)) return false;
+  store(path: string): void {
+    if (!this.loaded || (this.isStored && this.#hasFile)) return;
     const fd = this.#disk.open(path, true);
+    this.isWritten = true;
     try {
       const from = this.stored * this.entryBytes;
       const to = this.count * this.entryBytes;
@@ -143,7 +146,6 @@ export class IndexFile {
       if (to > from) this.#disk.write(fd, this.bytes, from, to - from, from);
       this.stored = this.count;
       this.#hasFile = true;
-      return true;
     } catch (error) {
       // Part of an entry may stand behind `stored` now.
       this.#fileTooLong = true;

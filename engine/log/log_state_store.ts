@@ -23,12 +23,15 @@ export function storeState(
   isFinal: boolean,
 ): void {
   const { segments, files, epochs } = parts;
-  const first = Math.max(0, segments.floor(parts.recoveryPoint));
+  // With the segment that ends there: it may have been closed since.
+  const first = Math.max(0, segments.floor(parts.recoveryPoint - 1));
   for (let number = first; number < segments.count; number += 1) {
     const segment = segments.at(number);
     if (segment === undefined) continue;
     const isActive = number === segments.count - 1;
-    if (segment.storeIndexes(isFinal || !isActive)) {
+    segment.storeIndexes(isFinal || !isActive);
+    // Also what was written when the segment was closed, between two checkpoints.
+    if (segment.hasWrittenIndexes) {
       set.addPath(segment.path('.index'));
       set.addPath(segment.path('.timeindex'));
       set.addDirectory(files.dir);

@@ -343,15 +343,19 @@ export class Segment {
   }
 
   /**
-   * Writes what the index files lack; false when they lack nothing.
+   * Writes what the index files lack.
    * @param isFinal also the closing entry of the time index (at roll and close)
    * @throws DiskError
    */
-  storeIndexes(isFinal: boolean): boolean {
-    if (!this.offsets.file.loaded || !this.times.file.loaded) return false;
+  storeIndexes(isFinal: boolean): void {
+    if (!this.offsets.file.loaded || !this.times.file.loaded) return;
     if (isFinal) this.times.maybeAppend(this.maxTimestamp, this.maxTimestampOffset);
-    const isIndexStored = this.offsets.file.store(this.path('.index'));
-    const isTimeIndexStored = this.times.file.store(this.path('.timeindex'));
-    return isIndexStored || isTimeIndexStored;
+    this.offsets.file.store(this.path('.index'));
+    this.times.file.store(this.path('.timeindex'));
+  }
+
+  /** This process has written to the index files: a checkpoint that moves past the segment has to flush them. */
+  get hasWrittenIndexes(): boolean {
+    return this.offsets.file.isWritten || this.times.file.isWritten;
   }
 }

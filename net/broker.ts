@@ -7,7 +7,8 @@
  */
 import { NodeDisk, nodeClock, nodeRandom, readBootId } from '../engine/node_ports.ts';
 import type { Disk } from '../engine/ports.ts';
-import { type SupervisedThread, Supervisor } from '../engine/thread/supervisor.ts';
+import { Supervisor } from '../engine/thread/supervisor.ts';
+import type { RegisterBrokerRequest } from '../replication/metadata/controller_api.ts';
 import type { MetadataImage } from '../replication/metadata/image.ts';
 import {
   ConfigResourceType,
@@ -16,22 +17,20 @@ import {
   metadataTopicName,
   uuidMetadataTopic,
 } from '../replication/metadata/records.ts';
+import { BrokerThreads, threadCount } from './broker_threads.ts';
 import { CleanerPool } from './cleaning/cleaner_pool.ts';
+import { ClusterNode } from './cluster_node.ts';
 import type { BrokerConfig } from './config/broker_config.ts';
 import { LiveConfig } from './config/live_config.ts';
-import { createFabric, type FabricMemory, fabricTransfers } from './fabric/fabric_memory.ts';
 import { PartitionPlacer } from './fabric/partition_placer.ts';
 import type { TopicPlacement } from './fabric/placements.ts';
 import { Listeners } from './listeners.ts';
 import { LogDirectories } from './log_directories.ts';
 import type { Logger } from './logger.ts';
-import {
-  type MetadataQuorumParts,
-  openMetadataQuorum,
-  randomUuid,
-  supportedFeatures,
-} from './metadata_quorum.ts';
-import type { FromShard, LogStartRequest, ShardThreadData, ToShard } from './shard_messages.ts';
+import { type MetadataQuorumParts, openMetadataQuorum } from './metadata_quorum.ts';
+import { ownRegistration, previousEpochOf } from './own_registration.ts';
+import type { FromReplication } from './replication/replication_messages.ts';
+import type { FromShard, LogStartRequest, ToShard } from './shard_messages.ts';
 
 /** What tests replace: the disk of main and the worker entry (with the disk of the shards). */
 export interface BrokerSeams {
@@ -52,18 +51,23 @@ export interface Broker {
 const stopGraceMs = { requests: 10_000, threads: 30_000 } as const;
 const metadataPartition = { topic: metadataTopicName, partition: 0 } as const;
 
+/** The start was given up because somebody wanted the broker to stop. */
+export class StartAbandoned extends Error {}
+
 /**
  * Starts a broker and resolves when it serves. Rejects with a text for people when it cannot start; what was opened
- * until then is closed again.
+ * until then is closed again. One of a cluster serves when a majority of the voters is there, which may take for ever:
+ * it is given up (`StartAbandoned`) when `stopRequested` is fulfilled.
  */
 export async function startBroker(
   config: BrokerConfig,
   logger: Logger,
   seams: BrokerSeams = {},
+  stopRequested: Promise<unknown> = new Promise(() => {}),
 ): Promise<Broker> {
   const broker = new RunningBroker(config, logger, seams);
   try {
-    await broker.start();
+    await broker.start(stopRequested);
     return broker;
   } catch (error) {
     await broker.abandon();
@@ -82,19 +86,22 @@ class RunningBroker implements Broker {
   readonly #listeners: Listeners;
   readonly #supervisor: Supervisor;
   readonly #cleaners: CleanerPool;
+  /** Null: this node is alone. */
+  readonly #cluster: ClusterNode | null;
   #directories: LogDirectories | null = null;
   #quorum: MetadataQuorumParts | null = null;
   #brokerEpoch = -1;
   #checkpointTimer: NodeJS.Timeout | null = null;
   readonly #placer: PartitionPlacer;
-  /** By number. */
-  #shards: readonly SupervisedThread[] = [];
-  /** Shards that have no requests of their connections under way, being stopped or gone. */
+  #threads: BrokerThreads | null = null;
+  /** Threads that have no requests of their connections under way, being stopped or gone. */
   readonly #drained = new Set<number>();
   /** Shards that have closed all their logs. */
   readonly #clean = new Set<number>();
   readonly #failedDirs = new Set<string>();
   #arePlacesTold: boolean = false;
+  /** Logs were opened that lack records. */
+  #isDamaged: boolean = false;
 
   constructor(config: BrokerConfig, logger: Logger, seams: BrokerSeams) {
     this.#config = config;
@@ -104,21 +111,42 @@ class RunningBroker implements Broker {
     this.#shardEntry = seams.shardEntry ?? new URL('./shard_main.ts', import.meta.url);
     this.failed = this.#failure.promise;
     this.#listeners = new Listeners(config, logger);
-    this.#placer = new PartitionPlacer(config.shards);
+    this.#placer = new PartitionPlacer(config.shards, threadCount(config));
     this.#supervisor = new Supervisor({
       onFailure: ({ name, reason, error }) => this.#fail(`thread ${name} ${reason}`, error),
       onUnresponsive: (name, silentMs) =>
         logger.warn({ thread: name, silentMs: Math.round(silentMs) }, 'a thread does not respond'),
     });
     this.#cleaners = new CleanerPool(this.#supervisor, () => this.#live.current.cleaner);
+    const isAlone = config.quorum.voters.length === 0;
+    this.#cluster = isAlone
+      ? null
+      : new ClusterNode({
+          config,
+          logger,
+          clusterId: () => this.#directories?.clusterId ?? '',
+          silentMs: () => this.#supervisor.silentMs(),
+        });
   }
 
   get address(): { host: string; port: number } {
     return this.#listeners.address;
   }
 
-  /** The order matters: the lock first, then the listener's port, so that a second broker disturbs nothing. */
-  async start(): Promise<void> {
+  /**
+   * The order matters: the lock first, then the listener's port, so that a second broker disturbs nothing. A node that is
+   * alone registers before it opens its logs, and everybody can use it when they are open. One of a cluster first learns
+   * what it is to lead and to follow and opens its logs; only then its listeners for clients are bound, whose ports it
+   * registers. Connections that come before it is unfenced wait.
+   */
+  async start(stopRequested: Promise<unknown>): Promise<void> {
+    const abandoned = stopRequested.then(() => {
+      throw new StartAbandoned('the start was given up');
+    });
+    abandoned.catch(() => {});
+    // Only what may take for ever: the rest of a start is soon over.
+    const unlessAbandoned = (step: Promise<unknown>): Promise<void> =>
+      this.#unlessFailed(Promise.race([step, abandoned]));
     const config = this.#config;
     const directories = LogDirectories.open({
       config,
@@ -129,26 +157,33 @@ class RunningBroker implements Broker {
     });
     this.#directories = directories;
     // The threads load their modules while the metadata log is read here.
-    this.#shards = createFabric(config.shards).map((fabric) => this.#spawnShard(fabric));
-    const shards = this.#shards;
-    await this.#listeners.listen(shards.map(({ worker }) => worker));
+    const threads = this.#spawnThreads();
+    this.#threads = threads;
+    const shards = threads.shards.map(({ worker }) => worker);
+    if (this.#cluster === null) await this.#listeners.listen(shards);
+    await this.#cluster?.listen();
     this.#quorum = await this.#openQuorum(directories);
+    if (this.#cluster !== null) await unlessAbandoned(this.#cluster.join(this.#quorum));
     this.#followSettings(this.#quorum.host.image);
-    await this.#register(directories);
+    if (this.#cluster === null) await this.#register(directories);
     directories.tidy(this.#quorum.host.image);
     const start: ToShard = {
       type: 'shard.start',
       data: { config, clusterId: directories.clusterId, logDirs: directories.data() },
     };
     const { host } = this.#quorum;
-    this.#tell(start);
+    threads.tell(start);
     this.#tellPlaced(this.#placer.all);
     this.#arePlacesTold = true;
-    const attached = shards.map(({ worker }) => host.attach(worker));
-    await Promise.race([Promise.all(attached), this.#throwOnFailure()]);
-    const ready = shards.map((shard) => shard.ready);
-    await Promise.race([Promise.all(ready), this.#throwOnFailure()]);
-    this.#tell({ type: 'shard.serve' });
+    const attached = threads.all.map(({ worker }) => host.attach(worker));
+    await this.#unlessFailed(Promise.all(attached));
+    await this.#unlessFailed(Promise.all(threads.all.map((thread) => thread.ready)));
+    if (this.#cluster !== null) {
+      await this.#listeners.listen(shards);
+      await unlessAbandoned(this.#cluster.register(this.#registration(directories)));
+      await unlessAbandoned(this.#cluster.serve());
+    }
+    threads.tell({ type: 'shard.serve' });
     this.#checkpointTimer = setInterval(
       () => this.#checkpointMetadata(),
       config.logFlushOffsetCheckpointIntervalMs,
@@ -157,6 +192,7 @@ class RunningBroker implements Broker {
   }
 
   async stop(): Promise<void> {
+    await this.#cluster?.leave();
     await this.#listeners.close();
     this.#cleaners.stop();
     const late = await this.#supervisor.stop(stopGraceMs.threads);
@@ -168,9 +204,10 @@ class RunningBroker implements Broker {
       await quorum.host.close();
       this.#reportMetadata(directories, quorum);
       await directories.written();
-      if (this.#clean.size < this.#shards.length) throw new Error('not all logs could be closed');
-      directories.markClean(this.#brokerEpoch);
+      if (this.#clean.size < this.#config.shards) throw new Error('not all logs could be closed');
+      directories.markClean(this.#cluster?.brokerEpoch ?? this.#brokerEpoch);
     } finally {
+      await this.#cluster?.close();
       directories.close();
     }
   }
@@ -182,32 +219,27 @@ class RunningBroker implements Broker {
     await this.#supervisor.stop(stopGraceMs.threads);
     if (this.#checkpointTimer !== null) clearInterval(this.#checkpointTimer);
     await this.#quorum?.host.close().catch(() => undefined);
+    await this.#cluster?.close();
     this.#directories?.close();
   }
 
-  #spawnShard(fabric: FabricMemory): SupervisedThread {
-    const name = `shard ${fabric.shard}`;
-    const data: ShardThreadData = {
-      logger: { ...this.#logger.options, thread: name },
+  #spawnThreads(): BrokerThreads {
+    return new BrokerThreads({
+      config: this.#config,
+      supervisor: this.#supervisor,
+      logger: this.#logger,
+      shardEntry: this.#shardEntry,
       graceMs: stopGraceMs.requests,
-      fabric,
-    };
-    const transfer = fabricTransfers(fabric);
-    const shard = this.#supervisor.spawn({ name, entry: this.#shardEntry, data, transfer });
-    const { worker } = shard;
-    worker.on('message', (message: FromShard) => this.#onShardMessage(message, fabric.shard));
-    worker.on('exit', () => this.#onDrained(fabric.shard));
-    return shard;
-  }
-
-  #tell(message: ToShard): void {
-    for (const { worker } of this.#shards) worker.postMessage(message);
+      onMessage: (message, thread) => this.#onThreadMessage(message, thread),
+      onExit: (thread) => this.#onDrained(thread),
+    });
   }
 
   /** What is committed before the shards are told everything needs no telling. */
   #place(delta: MetadataDelta): void {
     const placed = this.#placer.follow(delta);
     if (this.#arePlacesTold) this.#tellPlaced(placed);
+    this.#cluster?.onDelta(delta);
     if (this.#quorum !== null && delta.records.some(isBrokerSetting))
       this.#followSettings(this.#quorum.host.image);
   }
@@ -219,20 +251,21 @@ class RunningBroker implements Broker {
   }
 
   #tellPlaced(topics: readonly TopicPlacement[]): void {
-    if (topics.length > 0) this.#tell({ type: 'shard.placed', topics });
+    if (topics.length > 0) this.#threads?.tell({ type: 'shard.placed', topics });
   }
 
   /** Logs are closed only when no shard can need those of another one any more. */
   #onDrained(shard: number): void {
     this.#drained.add(shard);
-    if (this.#drained.size === this.#shards.length) this.#tell({ type: 'shard.close' });
+    if (this.#drained.size === this.#threads?.all.length)
+      this.#threads.tell({ type: 'shard.close' });
   }
 
   #onDirFailed(path: string, reason: string): void {
     if (this.#failedDirs.has(path)) return;
     this.#failedDirs.add(path);
     this.#directories!.noteFlushFailure(path);
-    this.#tell({ type: 'shard.failDir', path, reason });
+    this.#threads?.tell({ type: 'shard.failDir', path, reason });
   }
 
   #openQuorum(directories: LogDirectories): Promise<MetadataQuorumParts> {
@@ -243,6 +276,9 @@ class RunningBroker implements Broker {
       clock: nodeClock,
       random: nodeRandom,
       clusterId,
+      onClusterId: (adopted) => directories.adoptCluster(adopted),
+      transport: this.#cluster?.links ?? null,
+      endpoints: this.#cluster?.endpoints ?? [],
       directoryId: metadata.meta.directoryId,
       recoveryPoint: metadata.marksOf(metadataTopicName, 0).recoveryPoint,
       cleanShutdown: metadata.cleanShutdown,
@@ -257,30 +293,33 @@ class RunningBroker implements Broker {
     });
   }
 
+  #registration(directories: LogDirectories): RegisterBrokerRequest {
+    const { image } = this.#quorum!.host;
+    const epoch =
+      this.#cluster === null
+        ? directories.cleanBrokerEpoch
+        : previousEpochOf(this.#config, directories, image, this.#isDamaged);
+    return ownRegistration(this.#config, this.#listeners.advertised(), directories, epoch);
+  }
+
   async #register(directories: LogDirectories): Promise<void> {
-    const reply = await this.#quorum!.host.request({
+    const reply = await this.#quorum!.host.request<'registerBroker'>({
       type: 'registerBroker',
-      brokerId: this.#config.nodeId,
-      incarnationId: randomUuid(nodeRandom),
-      endPoints: this.#listeners.advertised(),
-      features: supportedFeatures,
-      rack: this.#config.rack,
-      logDirs: directories.directoryIds,
-      previousBrokerEpoch: directories.cleanShutdown ? directories.metadata.cleanBrokerEpoch : -1,
+      ...this.#registration(directories),
     });
     if (reply.result === null)
       throw new Error(`the controller refused the broker: ${reply.errorMessage}`);
     this.#brokerEpoch = reply.result.brokerEpoch;
   }
 
-  #onShardMessage(message: FromShard, shard: number): void {
+  #onThreadMessage(message: FromShard | FromReplication, shard: number): void {
     const directories = this.#directories!;
     switch (message.type) {
       case 'shard.closed':
         this.#listeners.closed(message.connectionId);
         break;
       case 'shard.dirty':
-        this.#cleaners.offer(this.#shards[shard]!.worker, message.need);
+        this.#cleaners.offer(this.#threads!.shards[shard]!.worker, message.need);
         break;
       case 'shard.checkpoint':
         directories.report(message.dirs);
@@ -297,11 +336,17 @@ class RunningBroker implements Broker {
       case 'shard.stopped':
         if (message.clean) this.#clean.add(shard);
         break;
+      case 'shard.damaged':
+        this.#isDamaged = true;
+        break;
       case 'shard.dirFailed':
         this.#onDirFailed(message.path, message.reason);
         break;
       case 'shard.failed':
         this.#fail(message.reason, null);
+        break;
+      case 'replication.refused':
+        this.#quorum?.host.brokerUnreachable(message.brokerId);
         break;
     }
   }
@@ -309,7 +354,7 @@ class RunningBroker implements Broker {
   #storeLogStarts({ number, path, starts }: LogStartRequest, shard: number): void {
     this.#directories!.storeLogStarts(path, starts, (error) => {
       const stored: ToShard = { type: 'shard.logStartsStored', number, failed: error !== null };
-      this.#shards[shard]!.worker.postMessage(stored);
+      this.#threads!.shards[shard]!.worker.postMessage(stored);
     });
   }
 
@@ -321,8 +366,11 @@ class RunningBroker implements Broker {
     );
   }
 
-  #reportMetadata(directories: LogDirectories, { store }: MetadataQuorumParts): void {
-    const { recoveryPoint, logStartOffset, flushedOffset } = store.log;
+  #reportMetadata(directories: LogDirectories, { store, host }: MetadataQuorumParts): void {
+    const { logStartOffset, flushedOffset } = store.log;
+    // What is not committed may be cut yet, and other bytes may stand there at the next start.
+    const settled = this.#cluster === null ? flushedOffset : host.image.offset + 1;
+    const recoveryPoint = Math.min(store.log.recoveryPoint, settled);
     const marks = { recoveryPoint, logStartOffset, highWatermark: flushedOffset };
     const partitions = [{ ...metadataPartition, topicId: uuidMetadataTopic, ...marks }];
     directories.report([{ path: directories.metadata.path, partitions }]);
@@ -332,8 +380,12 @@ class RunningBroker implements Broker {
     this.#failure.resolve(new Error(reason, { cause: cause ?? undefined }));
   }
 
-  async #throwOnFailure(): Promise<never> {
-    throw await this.failed;
+  /** Waits for what the start waits for, unless the broker fails before. */
+  async #unlessFailed(step: Promise<unknown>): Promise<void> {
+    const failed = this.failed.then((error) => {
+      throw error;
+    });
+    await Promise.race([step, failed]);
   }
 }
 

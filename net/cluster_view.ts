@@ -102,7 +102,10 @@ export function partitionView(
     leaderEpoch: partition.leaderEpoch,
     replicaNodes: partition.replicas,
     isrNodes: partition.isr,
-    offlineReplicas: partition.replicas.filter((id) => !image.isAlive(id)),
+    // Of no use to this listener's clients, as in Kafka: fenced, unknown, or not to be reached by it.
+    offlineReplicas: partition.replicas.filter(
+      (id) => !image.isAlive(id) || image.endpoint(id, listener) === undefined,
+    ),
   };
   if (!image.isAlive(leader))
     return { ...view, errorCode: ErrorCode.LEADER_NOT_AVAILABLE, leaderId: -1 };

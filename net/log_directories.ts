@@ -44,7 +44,6 @@ interface Entry {
 }
 
 export class LogDirectories {
-  readonly clusterId: string;
   readonly #entries: readonly Entry[];
   readonly #options: LogDirectoriesOptions;
   /** Paths that were set aside. */
@@ -60,7 +59,10 @@ export class LogDirectories {
       for (const path of paths) {
         const clusterId = directories[0]?.meta.clusterId ?? null;
         const { nodeId } = config;
-        directories.push(LogDirectory.open({ disk, random, bootId, path, nodeId, clusterId }));
+        const joinsLater = config.quorum.voters.length > 0;
+        directories.push(
+          LogDirectory.open({ disk, random, bootId, path, nodeId, clusterId, joinsLater }),
+        );
       }
     } catch (error) {
       for (const directory of directories) directory.close();
@@ -72,7 +74,6 @@ export class LogDirectories {
 
   private constructor(options: LogDirectoriesOptions, directories: readonly LogDirectory[]) {
     this.#options = options;
-    this.clusterId = directories[0]!.meta.clusterId;
     this.#entries = directories.map((directory) => ({
       directory,
       checkpoints: checkpointsOf(directory),
@@ -82,6 +83,16 @@ export class LogDirectories {
       startsWriting: [],
       whenWritten: [],
     }));
+  }
+
+  /** '' while the node has joined no cluster. */
+  get clusterId(): string {
+    return this.metadata.meta.clusterId;
+  }
+
+  /** Makes all directories part of a cluster; before anything is said in its name. @throws DiskError */
+  adoptCluster(clusterId: string): void {
+    for (const { directory } of this.#entries) directory.adoptCluster(clusterId);
   }
 
   /** That of the metadata log. */
@@ -96,6 +107,11 @@ export class LogDirectories {
   /** All were closed as they should be. */
   get cleanShutdown(): boolean {
     return this.#entries.every(({ directory }) => directory.cleanShutdown);
+  }
+
+  /** The epoch that the broker had when it closed all of them, -1 when it did not. */
+  get cleanBrokerEpoch(): number {
+    return this.cleanShutdown ? this.metadata.cleanBrokerEpoch : -1;
   }
 
   /** For the threads that open logs. */
@@ -122,7 +138,7 @@ export class LogDirectories {
     for (const { directory, checkpoints } of this.#entries) {
       for (const name of directory.deleted) this.#removeDeleted(directory, name);
       for (const [name, { topicId }] of directory.partitions) {
-        if (!isStray(name, topicId, image)) continue;
+        if (!isStray(name, topicId, image, this.#options.config.nodeId)) continue;
         this.#setAside(directory, name);
         const parsed = parsePartitionDirectory(name);
         if (parsed !== null) checkpoints.remove(parsed.topic, parsed.partition, topicId ?? '');
@@ -212,7 +228,8 @@ export class LogDirectories {
       for (const resolve of waiting) resolve();
     };
     const values = checkpoints.valuesWith(starts());
-    if (isChanged) directory.writeCheckpoints(values, end);
+    const areStartsAll = starts().every((one) => one.recoveryPointMax === undefined);
+    if (isChanged || !areStartsAll) directory.writeCheckpoints(values, end);
     else directory.writeLogStarts(values, end);
   }
 
@@ -253,10 +270,15 @@ function checkpointsOf({ partitions }: LogDirectory): CheckpointTable {
   return checkpoints;
 }
 
-function isStray(name: string, topicId: string | null, image: MetadataImage): boolean {
+function isStray(
+  name: string,
+  topicId: string | null,
+  image: MetadataImage,
+  nodeId: number,
+): boolean {
   const parsed = parsePartitionDirectory(name);
   if (parsed === null || parsed.topic === metadataTopicName) return false;
   const topic = image.topic(parsed.topic);
-  if (topic?.partitions[parsed.partition] === undefined) return true;
+  if (topic?.partitions[parsed.partition]?.replicas.includes(nodeId) !== true) return true;
   return topicId !== null && topicId !== topic.id;
 }

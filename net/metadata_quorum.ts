@@ -1,12 +1,14 @@
-/** Builds the metadata plane of a broker: log, single voter, controller and host, from the broker's configuration. */
+/** Builds the metadata plane of a broker: log, quorum, controller and host, from the broker's configuration. */
 import { randomInt } from 'node:crypto';
 import type { Clock, Disk, Random } from '../engine/ports.ts';
 import { Controller } from '../replication/metadata/controller.ts';
 import { MetadataImage } from '../replication/metadata/image.ts';
-import type { FeatureRange, MetadataDelta } from '../replication/metadata/records.ts';
+import type { FeatureRange, MetadataDelta, Voter } from '../replication/metadata/records.ts';
 import { FileStateStore } from '../replication/raft/file_state_store.ts';
+import type { RaftReply, RaftRequest, RaftTransport } from '../replication/raft/messages.ts';
 import { PartitionLogStore } from '../replication/raft/partition_log_store.ts';
-import { SingleVoter } from '../replication/raft/single_voter.ts';
+import type { RaftTimers } from '../replication/raft/raft_options.ts';
+import { RaftQuorum } from '../replication/raft/raft_quorum.ts';
 import type { BrokerConfig } from './config/broker_config.ts';
 import { checkDynamicConfigs, listDefault } from './config/dynamic_config.ts';
 import { checkTopicConfigs } from './config/topic_config.ts';
@@ -18,7 +20,14 @@ export interface MetadataQuorumOptions {
   readonly disk: Disk;
   readonly clock: Clock;
   readonly random: Random;
+  /** '' while the node has joined none. */
   readonly clusterId: string;
+  /** The node has joined a cluster: has to be on stable storage on return. @throws DiskError */
+  readonly onClusterId: (clusterId: string) => void;
+  /** Null: the node is alone. */
+  readonly transport: RaftTransport | null;
+  /** Where the node serves the quorum's requests; empty when it is alone. */
+  readonly endpoints: Voter['endpoints'];
   /** Directory id (`meta.properties`) of `config.metadataLogDir`. */
   readonly directoryId: string;
   /** Of `__cluster_metadata-0`, from that directory's checkpoint; 0 without an entry. */
@@ -37,7 +46,17 @@ export interface MetadataQuorumParts {
   readonly host: QuorumHost;
   /** For the directory's checkpoints: `store.checkpoint()`, `store.log.recoveryPoint`. */
   readonly store: PartitionLogStore;
+  /** Answers what other members of the quorum ask. */
+  handle(request: RaftRequest, done: (reply: RaftReply) => void): void;
 }
+
+const timers: RaftTimers = {
+  now: () => performance.now(),
+  setTimer: (ms, run) => {
+    const timer = setTimeout(run, ms);
+    return () => clearTimeout(timer);
+  },
+};
 
 /** What a broker of this version supports, for its registration. */
 export const supportedFeatures: readonly FeatureRange[] = [
@@ -50,7 +69,7 @@ export const supportedFeatures: readonly FeatureRange[] = [
 ];
 
 /**
- * Opens the metadata log and leads it. Afterwards `host.image` holds all that was committed; the broker registers itself
+ * Opens the metadata log and takes part in its quorum, which a node that is alone leads at once. Afterwards `host.image` holds all that was committed; the broker registers itself
  * with `host.request({ type: 'registerBroker', … })` before it attaches shards. Rejects with a text for people.
  */
 export async function openMetadataQuorum(
@@ -68,8 +87,27 @@ export async function openMetadataQuorum(
     dropCache: options.dropCache,
     defer: (run) => setImmediate(run),
   });
-  const quorum = new SingleVoter({
-    voter: { voterId: config.nodeId, voterDirectoryId: options.directoryId, endpoints: [] },
+  const { voters, fetchTimeoutMs, electionTimeoutMs, electionBackoffMaxMs, requestTimeoutMs } =
+    config.quorum;
+  const isAlone = voters.length === 0;
+  const controllerName = config.controllerListeners[0]?.name ?? '';
+  const quorum = new RaftQuorum({
+    self: {
+      voterId: config.nodeId,
+      voterDirectoryId: options.directoryId,
+      endpoints: options.endpoints,
+    },
+    configuredVoters: voters.map(({ nodeId, host, port }) => ({
+      voterId: nodeId,
+      endpoints: [{ name: controllerName, host, port }],
+    })),
+    clusterId,
+    newClusterId: randomUuid(random),
+    onClusterId: async (adopted) => options.onClusterId(adopted),
+    transport: options.transport,
+    timers,
+    random,
+    timeouts: { fetchTimeoutMs, electionTimeoutMs, electionBackoffMaxMs, requestTimeoutMs },
     store,
     stateStore: new FileStateStore(disk, store.log.dir),
     codec: metadataCodec,
@@ -81,6 +119,10 @@ export async function openMetadataQuorum(
     defaultPartitions: config.numPartitions,
     defaultReplicationFactor: config.defaultReplicationFactor,
     deleteTopicEnable: config.deleteTopicEnable,
+    sessionTimeoutMs: isAlone ? null : config.quorum.brokerSessionTimeoutMs,
+    leaderBalanceIntervalMs: balanceIntervalOf(config),
+    minInsyncReplicas: config.minInsyncReplicas,
+    uncleanLeaderElectionEnable: config.uncleanLeaderElectionEnable,
     formationFeatures: [{ name: 'metadata.version', level: metadataVersionLevel }],
     checkTopicConfigs,
     checkBrokerConfigs: checkDynamicConfigs,
@@ -90,9 +132,17 @@ export async function openMetadataQuorum(
   });
   const image = new MetadataImage(clusterId);
   const { onFailed, beforeDelta } = options;
-  const host = new QuorumHost({ quorum, controller, image, onFailed, beforeDelta });
+  const host = new QuorumHost({ quorum, controller, clock, image, onFailed, beforeDelta });
   await host.start();
-  return { host, store };
+  return { host, store, handle: (request, done) => quorum.handle(request, done) };
+}
+
+/** With one broker there is nothing to balance. */
+function balanceIntervalOf({ quorum, replication }: BrokerConfig): number | null {
+  const { autoLeaderRebalanceEnable, leaderImbalanceCheckIntervalMs } = replication;
+  return quorum.voters.length > 0 && autoLeaderRebalanceEnable
+    ? leaderImbalanceCheckIntervalMs
+    : null;
 }
 
 /** A uuid of version 4 in Kafka's form: 22 characters of base64url, not beginning with '-', which tools take for an option. */

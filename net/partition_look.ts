@@ -19,6 +19,15 @@ export interface LookRequest {
   readonly lastFetchedEpoch: number;
 }
 
+/** A follower that looks: what it reads need not be committed, and what it asks for says how far it is. */
+export interface LookingReplica {
+  readonly brokerId: number;
+  /** That it is registered with; -1: not told. */
+  readonly brokerEpoch: number;
+  /** Monotonic clock. */
+  readonly nowMs: number;
+}
+
 /** A range of a file, pinned. `LogSlice` is one; the pin may also be another thread's. */
 export interface HeldSlice {
   readonly segment: { unpin(): void };
@@ -39,7 +48,7 @@ export interface Look {
   /** What has to be brought into the page cache before a look finds anything; its `release` is to be called. */
   cold: ColdRead | null;
   /** These three are -1 when there is no such partition here. */
-  readonly highWatermark: number;
+  highWatermark: number;
   readonly lastStableOffset: number;
   readonly logStartOffset: number;
 }
@@ -59,11 +68,12 @@ export function failedLook(errorCode: ErrorCode): Look {
 }
 
 /**
- * Looks at a partition that this shard leads.
+ * Looks at a partition that this shard leads: up to the high watermark, a follower up to what is written.
  * @param bytesLeft what the whole answer may still take
  * @param first nothing has been found yet: the first batch is found whatever its size, so that readers progress
  * @param isReadCommitted up to the last stable offset, not the high watermark
  * @param mayWait for the device; otherwise `cold` may be the answer
+ * @param replica who looks, where it is a follower
  */
 export function lookAt(
   leader: PartitionLeader,
@@ -72,6 +82,7 @@ export function lookAt(
   first: boolean,
   isReadCommitted: boolean,
   mayWait: boolean,
+  replica: LookingReplica | null = null,
 ): Look {
   const { log } = leader;
   const { fetchOffset } = asked;
@@ -83,7 +94,13 @@ export function lookAt(
   if (diverging !== null) return look;
   if (fetchOffset < log.logStartOffset || fetchOffset > log.logEndOffset)
     return fail(look, ErrorCode.OFFSET_OUT_OF_RANGE);
-  const end = isReadCommitted ? leader.lastStableOffset : leader.highWatermark;
+  const end = replica === null ? endFor(leader, isReadCommitted) : log.writtenOffset;
+  if (replica !== null) {
+    const { brokerId, brokerEpoch, nowMs } = replica;
+    const error = leader.followerFetched(brokerId, brokerEpoch, fetchOffset, nowMs);
+    if (error !== ErrorCode.NONE) return fail(look, error);
+    look.highWatermark = leader.highWatermark;
+  }
   if (fetchOffset >= end) return look;
   // There are records. What does not fit counts as what may be asked for of this partition, as in Kafka.
   look.bytes = Math.max(0, asked.maxBytes);
@@ -96,6 +113,10 @@ export function lookAt(
   else if (typeof slice === 'object') take(look, slice);
   else look.errorCode = slice;
   return look;
+}
+
+function endFor(leader: PartitionLeader, isReadCommitted: boolean): number {
+  return isReadCommitted ? leader.lastStableOffset : leader.highWatermark;
 }
 
 function newLook(leader: PartitionLeader, errorCode: ErrorCode): Look {

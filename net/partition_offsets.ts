@@ -19,6 +19,8 @@ export const SpecialTimestamp = {
 } as const;
 
 const readCommitted = 1;
+/** In place of an isolation level: a follower asks, for whom all that is in the log counts. */
+export const followersIsolation = -1;
 
 export interface OffsetAnswer {
   readonly errorCode: ErrorCode;
@@ -64,7 +66,8 @@ export function findOffset(
     if (error instanceof ColdRead) throw error;
     return refusedOffset(unreadable(logger, leader, error));
   }
-  if (!leader.isCaughtUp && dependsOnEnd(timestamp, found))
+  const isSettled = leader.isCaughtUp || isolationLevel === followersIsolation;
+  if (!isSettled && dependsOnEnd(timestamp, found))
     return refusedOffset(ErrorCode.OFFSET_NOT_AVAILABLE);
   return {
     errorCode,
@@ -115,7 +118,7 @@ function look(
   isolationLevel: number,
 ): FoundOffset | null {
   const { log } = leader;
-  const end = isolationLevel === readCommitted ? leader.lastStableOffset : leader.highWatermark;
+  const end = endFor(leader, isolationLevel);
   switch (timestamp) {
     case SpecialTimestamp.latest:
       return { offset: end, timestamp: -1n, leaderEpoch: leader.leaderEpoch };
@@ -135,6 +138,11 @@ function look(
     default:
       return visible(log.offsetForTimestamp(timestamp), end);
   }
+}
+
+function endFor(leader: PartitionLeader, isolationLevel: number): number {
+  if (isolationLevel === followersIsolation) return leader.log.logEndOffset;
+  return isolationLevel === readCommitted ? leader.lastStableOffset : leader.highWatermark;
 }
 
 function visible(found: FoundOffset | null, end: number): FoundOffset | null {

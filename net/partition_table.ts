@@ -1,58 +1,63 @@
 /**
- * The partitions that this shard owns, by what requests call them: topic name or topic id, and number.
+ * The partitions that this shard owns, by what requests call them: topic name or topic id, and number. There is one table
+ * of those that are led here, and one of those that are followed.
  *
  * Thread: the shard's own. Changed only when a metadata delta is applied, never while a request looks up.
  */
 import assert from 'node:assert/strict';
 import type { PartitionLeader } from '../replication/partition/leader.ts';
 
-type Topic = (PartitionLeader | undefined)[];
+interface Placed {
+  readonly topic: string;
+  readonly topicId: string;
+  readonly partition: number;
+}
 
-export class PartitionTable {
-  readonly #byName = new Map<string, Topic>();
-  readonly #byId = new Map<string, Topic>();
+export class PartitionTable<Replica extends Placed = PartitionLeader> {
+  readonly #byName = new Map<string, (Replica | undefined)[]>();
+  readonly #byId = new Map<string, (Replica | undefined)[]>();
   #size = 0;
 
   get size(): number {
     return this.#size;
   }
 
-  add(leader: PartitionLeader): void {
-    let topic = this.#byId.get(leader.topicId);
+  add(replica: Replica): void {
+    let topic = this.#byId.get(replica.topicId);
     if (topic === undefined) {
       topic = [];
-      this.#byId.set(leader.topicId, topic);
-      this.#byName.set(leader.topic, topic);
+      this.#byId.set(replica.topicId, topic);
+      this.#byName.set(replica.topic, topic);
     }
-    assert(topic[leader.partition] === undefined, `${leader.topic}-${leader.partition} twice`);
-    topic[leader.partition] = leader;
+    assert(topic[replica.partition] === undefined, `${replica.topic}-${replica.partition} twice`);
+    topic[replica.partition] = replica;
     this.#size += 1;
   }
 
   /** Takes a partition out and returns it; undefined when this shard does not own it. */
-  remove(topicId: string, partition: number): PartitionLeader | undefined {
+  remove(topicId: string, partition: number): Replica | undefined {
     const topic = this.#byId.get(topicId);
-    const leader = topic?.[partition];
-    if (topic === undefined || leader === undefined) return undefined;
+    const replica = topic?.[partition];
+    if (topic === undefined || replica === undefined) return undefined;
     topic[partition] = undefined;
     this.#size -= 1;
-    if (topic.some((other) => other !== undefined)) return leader;
+    if (topic.some((other) => other !== undefined)) return replica;
     this.#byId.delete(topicId);
     // A topic of the same name may have been created since, under another id.
-    if (this.#byName.get(leader.topic) === topic) this.#byName.delete(leader.topic);
-    return leader;
+    if (this.#byName.get(replica.topic) === topic) this.#byName.delete(replica.topic);
+    return replica;
   }
 
-  byName(topic: string, partition: number): PartitionLeader | undefined {
+  byName(topic: string, partition: number): Replica | undefined {
     return this.#byName.get(topic)?.[partition];
   }
 
-  byId(topicId: string, partition: number): PartitionLeader | undefined {
+  byId(topicId: string, partition: number): Replica | undefined {
     return this.#byId.get(topicId)?.[partition];
   }
 
-  *values(): Generator<PartitionLeader> {
+  *values(): Generator<Replica> {
     for (const topic of this.#byId.values())
-      for (const leader of topic) if (leader !== undefined) yield leader;
+      for (const replica of topic) if (replica !== undefined) yield replica;
   }
 }

@@ -10,20 +10,34 @@ import type {
   AllocateProducerIdsResult,
   AlterConfigsRequest,
   AlterConfigsResult,
-  AnyControllerReply,
-  ControllerApi,
+  AlterPartitionReassignmentsRequest,
+  AlterPartitionReassignmentsResult,
+  AlterPartitionRequest,
+  AlterPartitionResult,
   ControllerReply,
-  ControllerRequest,
-  ControllerRequestType,
   CreatePartitionsRequest,
   CreatePartitionsResult,
   CreateTopicsRequest,
   CreateTopicsResult,
   DeleteTopicsRequest,
   DeleteTopicsResult,
+  ElectLeadersRequest,
+  ElectLeadersResult,
+  UnregisterBrokerRequest,
+  UnregisterBrokerResult,
 } from '../replication/metadata/controller_api.ts';
 import type { MetadataImage } from '../replication/metadata/image.ts';
 import type { MetadataDelta } from '../replication/metadata/records.ts';
+import type { QuorumDescription } from '../replication/raft/quorum.ts';
+import type {
+  AddVoterRequest,
+  Done,
+  QuorumReply,
+  QuorumReplyOf,
+  QuorumRequestOf,
+  QuorumRequestType,
+  RemoveVoterRequest,
+} from './quorum_api.ts';
 import {
   type FromQuorum,
   isQuorumMessage,
@@ -52,6 +66,28 @@ export interface QuorumRequests {
   ): Promise<ControllerReply<AlterConfigsResult>>;
   /** A block of ids that no other broker will ever use. */
   allocateProducerIds(timeoutMs: number): Promise<ControllerReply<AllocateProducerIdsResult>>;
+  /** Other replicas in sync, of partitions that this broker leads. */
+  alterPartition(
+    topics: AlterPartitionRequest['topics'],
+    timeoutMs: number,
+  ): Promise<ControllerReply<AlterPartitionResult>>;
+  electLeaders(
+    request: ElectLeadersRequest,
+    timeoutMs: number,
+  ): Promise<ControllerReply<ElectLeadersResult>>;
+  alterPartitionReassignments(
+    request: AlterPartitionReassignmentsRequest,
+    timeoutMs: number,
+  ): Promise<ControllerReply<AlterPartitionReassignmentsResult>>;
+  unregisterBroker(
+    request: UnregisterBrokerRequest,
+    timeoutMs: number,
+  ): Promise<ControllerReply<UnregisterBrokerResult>>;
+  /** As the leader sees its quorum. */
+  describeQuorum(timeoutMs: number): Promise<ControllerReply<QuorumDescription>>;
+  /** The request's own time-out counts. */
+  addVoter(request: AddVoterRequest): Promise<ControllerReply<Done>>;
+  removeVoter(request: RemoveVoterRequest): Promise<ControllerReply<Done>>;
 }
 
 export interface QuorumClientOptions {
@@ -70,7 +106,7 @@ export interface QuorumClientOptions {
 }
 
 interface PendingRequest {
-  readonly settle: (reply: AnyControllerReply) => void;
+  readonly settle: (reply: QuorumReply) => void;
   readonly timer: NodeJS.Timeout;
 }
 
@@ -123,21 +159,70 @@ export class QuorumClient implements QuorumRequests {
   }
 
   allocateProducerIds(timeoutMs: number): Promise<ControllerReply<AllocateProducerIdsResult>> {
-    const { image, nodeId } = this.#options;
-    const brokerEpoch = image.broker(nodeId)?.epoch ?? -1;
     return this.#request<'allocateProducerIds'>(
-      { type: 'allocateProducerIds', brokerId: nodeId, brokerEpoch },
+      { type: 'allocateProducerIds', ...this.#broker },
       timeoutMs,
     );
   }
 
-  #request<K extends ControllerRequestType>(
-    request: ControllerRequest & { type: K },
+  alterPartition(
+    topics: AlterPartitionRequest['topics'],
     timeoutMs: number,
-  ): Promise<ControllerReply<ControllerApi[K]['result']>> {
+  ): Promise<ControllerReply<AlterPartitionResult>> {
+    return this.#request<'alterPartition'>(
+      { type: 'alterPartition', ...this.#broker, topics },
+      timeoutMs,
+    );
+  }
+
+  get #broker(): { brokerId: number; brokerEpoch: number } {
+    const { image, nodeId } = this.#options;
+    return { brokerId: nodeId, brokerEpoch: image.broker(nodeId)?.epoch ?? -1 };
+  }
+
+  electLeaders(
+    request: ElectLeadersRequest,
+    timeoutMs: number,
+  ): Promise<ControllerReply<ElectLeadersResult>> {
+    return this.#request<'electLeaders'>({ type: 'electLeaders', ...request }, timeoutMs);
+  }
+
+  alterPartitionReassignments(
+    request: AlterPartitionReassignmentsRequest,
+    timeoutMs: number,
+  ): Promise<ControllerReply<AlterPartitionReassignmentsResult>> {
+    return this.#request<'alterPartitionReassignments'>(
+      { type: 'alterPartitionReassignments', ...request },
+      timeoutMs,
+    );
+  }
+
+  unregisterBroker(
+    request: UnregisterBrokerRequest,
+    timeoutMs: number,
+  ): Promise<ControllerReply<UnregisterBrokerResult>> {
+    return this.#request<'unregisterBroker'>({ type: 'unregisterBroker', ...request }, timeoutMs);
+  }
+
+  describeQuorum(timeoutMs: number): Promise<ControllerReply<QuorumDescription>> {
+    return this.#request<'describeQuorum'>({ type: 'describeQuorum' }, timeoutMs);
+  }
+
+  addVoter(request: AddVoterRequest): Promise<ControllerReply<Done>> {
+    return this.#request<'addVoter'>({ type: 'addVoter', ...request }, request.timeoutMs);
+  }
+
+  removeVoter(request: RemoveVoterRequest): Promise<ControllerReply<Done>> {
+    return this.#request<'removeVoter'>({ type: 'removeVoter', ...request }, request.timeoutMs);
+  }
+
+  #request<K extends QuorumRequestType>(
+    request: QuorumRequestOf<K>,
+    timeoutMs: number,
+  ): Promise<QuorumReplyOf<K>> {
     const id = this.#nextId;
     this.#nextId += 1;
-    this.#send({ type: 'quorum.request', id, request });
+    this.#send({ type: 'quorum.request', id, request, timeoutMs } as ToQuorum);
     const timedOut = `The controller did not answer within ${timeoutMs} ms; it may still do what was asked.`;
     if (timeoutMs <= 0) return Promise.resolve(timeout(timedOut));
     return new Promise((resolve) => {
@@ -146,7 +231,7 @@ export class QuorumClient implements QuorumRequests {
         resolve(timeout(timedOut));
       }, timeoutMs);
       // The host answers a request with the result that belongs to its type; the map of types cannot follow the id.
-      const settle = resolve as (reply: AnyControllerReply) => void;
+      const settle = resolve as (reply: QuorumReply) => void;
       this.#pending.set(id, { settle, timer });
     });
   }

@@ -7,17 +7,24 @@
  */
 import assert from 'node:assert/strict';
 import { ErrorCode } from '../engine/error_code.gen.ts';
+import type { Clock } from '../engine/ports.ts';
 import type { Controller, ControllerEffect } from '../replication/metadata/controller.ts';
 import type {
   AnyControllerReply,
-  ControllerApi,
-  ControllerReply,
   ControllerRequest,
   ControllerRequestType,
 } from '../replication/metadata/controller_api.ts';
 import type { MetadataImage } from '../replication/metadata/image.ts';
 import type { MetadataBatch, MetadataDelta } from '../replication/metadata/records.ts';
-import type { MetadataQuorum, QuorumListener } from '../replication/raft/quorum.ts';
+import type { MetadataQuorum, QuorumListener, VoterChange } from '../replication/raft/quorum.ts';
+import type {
+  Done,
+  QuorumReply,
+  QuorumReplyOf,
+  QuorumRequest,
+  QuorumRequestOf,
+  QuorumRequestType,
+} from './quorum_api.ts';
 import {
   type FromQuorum,
   isQuorumMessage,
@@ -34,7 +41,19 @@ export interface QuorumHostOptions {
   readonly beforeDelta?: (delta: MetadataDelta) => void;
   /** The quorum's storage failed: the process should stop with this reason. */
   readonly onFailed: (error: Error) => void;
+  readonly clock: Pick<Clock, 'monotonicMs'>;
 }
+
+/** Who wants to know of the quorum's leaders. */
+export interface LeaderWatcher {
+  /** -1: nobody leads as far as this node knows. */
+  onLeaderChanged(leaderId: number, epoch: number): void;
+  /** This node's controller is at work from now on. */
+  onElected?(): void;
+}
+
+/** Takes a thread's request to whoever leads. Never rejects. */
+export type Forward = (request: QuorumRequest, timeoutMs: number) => Promise<QuorumReply>;
 
 interface AttachedThread {
   readonly port: QuorumPort;
@@ -49,12 +68,23 @@ interface WaitingReply {
   readonly send: (reply: AnyControllerReply) => void;
 }
 
+interface Barrier {
+  readonly offset: number;
+  readonly pass: () => void;
+}
+
+/** Node's timers take no more. A tick that is early does no harm. */
+const timerMsMax = 2 ** 31 - 1;
+
 /** Requests whose effects every thread has acted on before the answer. */
-const appliedEverywhere: ReadonlySet<ControllerRequestType> = new Set([
+export const appliedEverywhere: ReadonlySet<QuorumRequestType> = new Set<QuorumRequestType>([
   'createTopics',
   'deleteTopics',
   'createPartitions',
   'alterConfigs',
+  'electLeaders',
+  'alterPartitionReassignments',
+  'unregisterBroker',
 ]);
 
 export class QuorumHost implements QuorumListener {
@@ -67,6 +97,11 @@ export class QuorumHost implements QuorumListener {
   /** Invariant: both in the order of `afterOffset`. */
   readonly #awaitingCommit: WaitingReply[] = [];
   readonly #awaitingApplied: WaitingReply[] = [];
+  #barriers: Barrier[] = [];
+  readonly #watchers: LeaderWatcher[] = [];
+  /** Null: this node leads, always. */
+  #forward: Forward | null = null;
+  #wakeTimer: NodeJS.Timeout | null = null;
   #nextRequestId = 1;
 
   constructor(options: QuorumHostOptions) {
@@ -78,18 +113,54 @@ export class QuorumHost implements QuorumListener {
     return this.#options.image;
   }
 
+  /** -1 while unknown. */
+  get leaderId(): number {
+    return this.#options.quorum.leaderId;
+  }
+
+  /** Offset up to which everything is committed and every attached thread has acted on it. */
+  get appliedOffset(): number {
+    let applied = this.#options.quorum.committedOffset;
+    for (const thread of this.#threads) applied = Math.min(applied, thread.appliedOffset);
+    return applied;
+  }
+
   /** Replays the log and joins the quorum. Rejects with a text for people when the log cannot be used. */
   start(): Promise<void> {
     return this.#options.quorum.start(this);
   }
 
-  /** A request of this thread itself. Resolves, never rejects, once the result is committed. */
-  request<K extends ControllerRequestType>(
-    request: ControllerRequest & { readonly type: K },
-  ): Promise<ControllerReply<ControllerApi[K]['result']>> {
+  watch(watcher: LeaderWatcher): void {
+    this.#watchers.push(watcher);
+  }
+
+  /** Has the threads' requests taken to whoever leads. Without it they are this node's controller's. */
+  forwardBy(forward: Forward): void {
+    this.#forward = forward;
+  }
+
+  /**
+   * A request to the controller of this very node, which answers NOT_CONTROLLER while it does not lead. Resolves, never
+   * rejects, once the result is committed.
+   */
+  request<K extends QuorumRequestType>(request: QuorumRequestOf<K>): Promise<QuorumReplyOf<K>> {
     return new Promise((resolve) => {
-      // The controller answers with the result that belongs to the request's type.
-      this.#submit(request, resolve as (reply: AnyControllerReply) => void);
+      // The answer is the one that belongs to the request's type.
+      this.#submit(request as unknown as QuorumRequest, resolve as (reply: QuorumReply) => void);
+    });
+  }
+
+  /** Nobody listens where the broker was: its process is gone. */
+  brokerUnreachable(brokerId: number): void {
+    const { controller } = this.#options;
+    this.#run(controller.step({ type: 'brokerUnreachable', brokerId, nowMs: this.#nowMs() }));
+  }
+
+  /** Fulfilled when `appliedOffset` has got there. */
+  applied(offset: number): Promise<void> {
+    return new Promise((pass) => {
+      this.#barriers.push({ offset, pass });
+      this.#sendReady();
     });
   }
 
@@ -114,7 +185,13 @@ export class QuorumHost implements QuorumListener {
     this.#sendReady();
   }
 
+  /** Lets another node lead, if this one does. See `MetadataQuorum.resign`. */
+  resign(): Promise<void> {
+    return this.#options.quorum.resign();
+  }
+
   close(): Promise<void> {
+    this.#wakeAt(null);
     return this.#options.quorum.close();
   }
 
@@ -125,14 +202,22 @@ export class QuorumHost implements QuorumListener {
     this.#sendReady();
   }
 
+  onLeaderChanged(leaderId: number, epoch: number): void {
+    for (const watcher of this.#watchers) watcher.onLeaderChanged(leaderId, epoch);
+  }
+
   onElected(epoch: number, nextOffset: number): void {
     const { controller, image } = this.#options;
-    this.#run(controller.step({ type: 'elected', epoch, nextOffset, image }));
+    const nowMs = this.#nowMs();
+    this.#run(controller.step({ type: 'elected', epoch, nextOffset, image, nowMs }));
+    for (const watcher of this.#watchers) watcher.onElected?.();
   }
 
   onResigned(): void {
-    this.#run(this.#options.controller.step({ type: 'resigned' }));
-    const { committedOffset } = this.#options.quorum;
+    const { controller, quorum } = this.#options;
+    this.#run(controller.step({ type: 'resigned', nowMs: this.#nowMs() }));
+    this.#wakeAt(null);
+    const { committedOffset } = quorum;
     for (const queue of [this.#awaitingCommit, this.#awaitingApplied]) {
       const lost = queue.findIndex((waiting) => waiting.afterOffset > committedOffset);
       if (lost !== -1) for (const waiting of queue.splice(lost)) waiting.send(leadershipLost);
@@ -145,8 +230,11 @@ export class QuorumHost implements QuorumListener {
 
   #receive(thread: AttachedThread, message: ToQuorum): void {
     if (message.type === 'quorum.request') {
-      const { id, request } = message;
-      this.#submit(request, (reply) => post(thread.port, { type: 'quorum.reply', id, reply }));
+      const { id, request, timeoutMs } = message;
+      const send = (reply: QuorumReply): void =>
+        post(thread.port, { type: 'quorum.reply', id, reply });
+      if (this.#forward === null) this.#submit(request, send);
+      else void this.#forward(request, timeoutMs).then(send);
       return;
     }
     assert(
@@ -158,36 +246,94 @@ export class QuorumHost implements QuorumListener {
     this.#sendReady();
   }
 
-  #submit(request: ControllerRequest, send: (reply: AnyControllerReply) => void): void {
+  #submit(request: QuorumRequest, send: (reply: QuorumReply) => void): void {
+    const { quorum } = this.#options;
+    switch (request.type) {
+      case 'describeQuorum':
+        send(
+          this.leaderId === quorum.nodeId
+            ? { errorCode: ErrorCode.NONE, result: quorum.describe() }
+            : notController,
+        );
+        break;
+      case 'addVoter':
+        this.#change(() => quorum.addVoter(request.voter, request.timeoutMs), send);
+        break;
+      case 'removeVoter': {
+        const { voterId, voterDirectoryId, timeoutMs } = request;
+        this.#change(() => quorum.removeVoter(voterId, voterDirectoryId, timeoutMs), send);
+        break;
+      }
+      default:
+        this.#control(request, send);
+    }
+  }
+
+  #change(ask: () => Promise<VoterChange>, send: (reply: QuorumReply) => void): void {
+    if (this.#forward === null) send(alone);
+    else void ask().then((change) => send(changed(change)));
+  }
+
+  #control(request: ControllerRequest, send: (reply: AnyControllerReply) => void): void {
+    const { controller } = this.#options;
     const requestId = this.#nextRequestId;
     this.#nextRequestId += 1;
     this.#requests.set(requestId, { type: request.type, send });
-    this.#run(this.#options.controller.step({ type: 'request', requestId, request }));
+    this.#run(controller.step({ type: 'request', requestId, request, nowMs: this.#nowMs() }));
     this.#sendReady();
   }
 
   #run(effects: readonly ControllerEffect[]): void {
-    for (const effect of effects) {
-      if (effect.type === 'append') {
-        this.#options.quorum.append(effect.records);
-        continue;
+    for (const effect of effects)
+      switch (effect.type) {
+        case 'append':
+          this.#options.quorum.append(effect.records);
+          break;
+        case 'wakeAt':
+          this.#wakeAt(effect.atMs);
+          break;
+        case 'reply':
+          this.#queue(effect);
+          break;
       }
-      const { requestId, afterOffset, reply } = effect;
-      const request = this.#requests.get(requestId);
-      assert(request !== undefined, `the controller answers request ${requestId} twice`);
-      this.#requests.delete(requestId);
-      const everywhere = appliedEverywhere.has(request.type);
-      const queue = everywhere ? this.#awaitingApplied : this.#awaitingCommit;
-      queue.push({ afterOffset, reply, send: request.send });
-    }
+  }
+
+  #queue({ requestId, afterOffset, reply }: ControllerEffect & { type: 'reply' }): void {
+    const request = this.#requests.get(requestId);
+    assert(request !== undefined, `the controller answers request ${requestId} twice`);
+    this.#requests.delete(requestId);
+    const everywhere = appliedEverywhere.has(request.type);
+    const queue = everywhere ? this.#awaitingApplied : this.#awaitingCommit;
+    queue.push({ afterOffset, reply, send: request.send });
+  }
+
+  /** A timer fires up to a millisecond early, and the controller may then ask for the same time again. */
+  #wakeAt(atMs: number | null): void {
+    if (this.#wakeTimer !== null) clearTimeout(this.#wakeTimer);
+    this.#wakeTimer = null;
+    if (atMs === null) return;
+    const { controller } = this.#options;
+    const delayMs = Math.min(timerMsMax, Math.max(1, Math.ceil(atMs - this.#nowMs())));
+    this.#wakeTimer = setTimeout(() => {
+      this.#wakeTimer = null;
+      this.#run(controller.step({ type: 'tick', nowMs: this.#nowMs() }));
+    }, delayMs);
+    this.#wakeTimer.unref();
+  }
+
+  #nowMs(): number {
+    return this.#options.clock.monotonicMs();
   }
 
   #sendReady(): void {
     const { committedOffset } = this.#options.quorum;
+    const { appliedOffset } = this;
     sendUpTo(this.#awaitingCommit, committedOffset);
-    let applied = committedOffset;
-    for (const thread of this.#threads) applied = Math.min(applied, thread.appliedOffset);
-    sendUpTo(this.#awaitingApplied, applied);
+    sendUpTo(this.#awaitingApplied, appliedOffset);
+    if (this.#barriers.length === 0) return;
+    const barriers = this.#barriers;
+    this.#barriers = barriers.filter(({ offset }) => offset > appliedOffset);
+    for (const { offset, pass } of barriers) if (offset <= appliedOffset) pass();
   }
 
   #sendDelta(thread: AttachedThread, delta: MetadataDelta): void {
@@ -205,6 +351,25 @@ function sendUpTo(queue: WaitingReply[], offset: number): void {
 function post(port: QuorumPort, message: FromQuorum): void {
   port.postMessage(message);
 }
+
+/** Who does not lead must be told from who refuses: the one is asked again elsewhere. */
+function changed({ errorCode, errorMessage }: VoterChange): QuorumReplyOf<'addVoter'> {
+  if (errorCode === ErrorCode.NONE) return { errorCode, result: {} satisfies Done };
+  if (errorCode === ErrorCode.NOT_LEADER_OR_FOLLOWER) return notController;
+  return { errorCode, errorMessage: errorMessage ?? '', result: null };
+}
+
+const notController: QuorumReplyOf<'addVoter'> & { result: null } = {
+  errorCode: ErrorCode.NOT_CONTROLLER,
+  errorMessage: 'This node does not lead the metadata quorum at the moment.',
+  result: null,
+};
+
+const alone: QuorumReplyOf<'addVoter'> = {
+  errorCode: ErrorCode.INVALID_REQUEST,
+  errorMessage: 'This node is alone. Several voters need controller.quorum.voters on each node.',
+  result: null,
+};
 
 const leadershipLost: AnyControllerReply = {
   errorCode: ErrorCode.NOT_CONTROLLER,

@@ -5,19 +5,22 @@
  * answers each delta with `quorum.applied` once it has acted on it. Replies that promise "applied everywhere" come after
  * every attached thread has said so, and on each port after the delta that they speak of.
  */
-import type {
-  AnyControllerReply,
-  ControllerRequest,
-} from '../replication/metadata/controller_api.ts';
 import type { MetadataDelta } from '../replication/metadata/records.ts';
+import type { QuorumReply, QuorumRequest } from './quorum_api.ts';
 
 export type ToQuorum =
-  | { readonly type: 'quorum.request'; readonly id: number; readonly request: ControllerRequest }
+  | {
+      readonly type: 'quorum.request';
+      readonly id: number;
+      readonly request: QuorumRequest;
+      /** How long an answer is waited for; ≤ 0: nobody waits. */
+      readonly timeoutMs: number;
+    }
   | { readonly type: 'quorum.applied'; readonly offset: number };
 
 export type FromQuorum =
   | { readonly type: 'quorum.delta'; readonly delta: MetadataDelta }
-  | { readonly type: 'quorum.reply'; readonly id: number; readonly reply: AnyControllerReply };
+  | { readonly type: 'quorum.reply'; readonly id: number; readonly reply: QuorumReply };
 
 /** The part of node's MessagePort (and of a Worker and its parentPort) that is used here. */
 export interface QuorumPort {

@@ -3,6 +3,11 @@ import { partitionDirectoryName } from '../engine/log/partition_directory.ts';
 import type { PartitionLog } from '../engine/log/partition_log.ts';
 import type { Logger } from './logger.ts';
 
+/** Whether something is missing that may have been acknowledged: more than an unflushed tail. `known` as below. */
+export function lacksRecords({ recovery }: PartitionLog, known: boolean): boolean {
+  return (recovery.isNew && known) || recovery.lost !== null || recovery.setAside.length > 0;
+}
+
 /** @param known a checkpoint had the partition: it was not expected to be empty */
 export function reportRecovery(log: PartitionLog, known: boolean, logger: Logger): void {
   const { recovery } = log;

@@ -6,12 +6,15 @@
  */
 import { ErrorCode } from '../engine/error_code.gen.ts';
 import type { MetadataImage, TopicImage } from '../replication/metadata/image.ts';
-import { PartitionLeader } from '../replication/partition/leader.ts';
+import { type FollowersWait, PartitionLeader } from '../replication/partition/leader.ts';
 import type { PlacedPartition, Placements } from './fabric/placements.ts';
 import type { PartitionTable } from './partition_table.ts';
 
-/** Where a partition is; also what a waiting fetch waits under. */
+/** Where a partition is. */
 export type Place = PartitionLeader | PlacedPartition;
+
+/** What a waiting fetch waits under: the partition, or, where a follower reads, what is written to it. */
+export type FetchWait = Place | FollowersWait;
 
 /** Whether the partition is on this shard. */
 export function isHere(place: Place): place is PartitionLeader {
@@ -51,7 +54,7 @@ export class Routes {
     if (topic === undefined) return unknown;
     if (topic.partitions[partition] === undefined) return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION;
     const placed = this.#placements.find(topic.id, partition);
-    // Ours, but its log could not be opened yet.
+    // Ours, but another broker leads it, or its log could not be opened yet.
     if (placed === undefined || placed.shard === this.#placements.shard)
       return ErrorCode.NOT_LEADER_OR_FOLLOWER;
     return placed;

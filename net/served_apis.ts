@@ -23,14 +23,21 @@ import { alterConfigsHandler } from './handlers/33_alter_configs.ts';
 import { describeLogDirsHandler } from './handlers/35_describe_log_dirs.ts';
 import { createPartitionsHandler } from './handlers/37_create_partitions.ts';
 import { deleteGroupsHandler } from './handlers/42_delete_groups.ts';
+import { electLeadersHandler } from './handlers/43_elect_leaders.ts';
 import { incrementalAlterConfigsHandler } from './handlers/44_incremental_alter_configs.ts';
+import { alterPartitionReassignmentsHandler } from './handlers/45_alter_partition_reassignments.ts';
+import { listPartitionReassignmentsHandler } from './handlers/46_list_partition_reassignments.ts';
 import { offsetDeleteHandler } from './handlers/47_offset_delete.ts';
+import { describeQuorumHandler } from './handlers/55_describe_quorum.ts';
 import { describeClusterHandler } from './handlers/60_describe_cluster.ts';
 import { describeProducersHandler } from './handlers/61_describe_producers.ts';
+import { unregisterBrokerHandler } from './handlers/64_unregister_broker.ts';
 import { consumerGroupHeartbeatHandler } from './handlers/68_consumer_group_heartbeat.ts';
 import { consumerGroupDescribeHandler } from './handlers/69_consumer_group_describe.ts';
 import { listConfigResourcesHandler } from './handlers/74_list_config_resources.ts';
 import { describeTopicPartitionsHandler } from './handlers/75_describe_topic_partitions.ts';
+import { addRaftVoterHandler } from './handlers/80_add_raft_voter.ts';
+import { removeRaftVoterHandler } from './handlers/81_remove_raft_voter.ts';
 import { Registry } from './server/registry.ts';
 import type { ShardServices } from './shard_services.ts';
 
@@ -69,5 +76,12 @@ export function makeRegistry(services: ShardServices): Registry {
   registry.register(describeProducersHandler(services));
   registry.register(listConfigResourcesHandler(services));
   registry.register(describeTopicPartitionsHandler(services));
+  registry.register(electLeadersHandler(services));
+  registry.register(alterPartitionReassignmentsHandler(services));
+  registry.register(listPartitionReassignmentsHandler(services));
+  registry.register(unregisterBrokerHandler(services));
+  registry.register(addRaftVoterHandler(services));
+  registry.register(removeRaftVoterHandler(services));
+  registry.register(describeQuorumHandler(services));
   return registry;
 }

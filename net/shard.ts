@@ -16,10 +16,13 @@ import { ShardCleaning } from './cleaning/shard_cleaning.ts';
 import { LiveConfig } from './config/live_config.ts';
 import { Fabric } from './fabric/fabric.ts';
 import type { FabricMemory } from './fabric/fabric_memory.ts';
+import { FollowerServer } from './fabric/follower_server.ts';
 import { PartitionServer } from './fabric/partition_server.ts';
 import { Placements, type TopicPlacement } from './fabric/placements.ts';
 import type { GroupCoordinators } from './groups/group_coordinators.ts';
 import { GroupRouter } from './groups/group_router.ts';
+import { IsrProposals } from './isr_proposals.ts';
+import { marksOf } from './log_dirs.ts';
 import type { Logger } from './logger.ts';
 import { ProducerIds } from './producer_ids.ts';
 import { QuorumClient } from './quorum_client.ts';
@@ -28,7 +31,7 @@ import { serveDeleteRecords } from './retention/delete_records.ts';
 import { LogRetention } from './retention/log_retention.ts';
 import { LogStarts } from './retention/log_starts.ts';
 import { LossWarnings } from './retention/loss_warnings.ts';
-import { type Place, Routes } from './routes.ts';
+import { type FetchWait, Routes } from './routes.ts';
 import { makeRegistry } from './served_apis.ts';
 import type { ConnectionOrigin } from './server/connection.ts';
 import type { ConnectionHost } from './server/connection_host.ts';
@@ -69,6 +72,7 @@ export class Shard {
   readonly #partitions: ShardPartitions;
   readonly #cleaning: ShardCleaning;
   readonly #quorum: QuorumClient;
+  readonly #proposals: IsrProposals;
   readonly #image: MetadataImage;
   readonly #live: LiveConfig;
   readonly #placements: Placements;
@@ -79,11 +83,11 @@ export class Shard {
   readonly #groups: GroupCoordinators;
   readonly #logStarts: LogStarts;
   readonly #retention: LogRetention;
-  readonly #purgatory: Purgatory<Place> = new Purgatory();
+  readonly #purgatory: Purgatory<FetchWait> = new Purgatory();
   readonly #produceTimeouts: Purgatory<never> = new Purgatory();
   readonly #connections: ConnectionHost;
   /** Partitions whose parked fetches get another look at the end of the current callback. */
-  #woken: Place[] = [];
+  #woken: FetchWait[] = [];
   /** Fulfilled when no shard has requests under way any more. */
   readonly #closing = Promise.withResolvers<void>();
   readonly #timers: NodeJS.Timeout[];
@@ -97,22 +101,12 @@ export class Shard {
     this.#live = live;
     const image = new MetadataImage(data.clusterId);
     this.#image = image;
-    this.#placements = new Placements(fabric.shard, fabric.shardCount);
+    this.#placements = new Placements(fabric.shard, fabric.peers.length + 1);
     this.#topicRules = new TopicRules(image, live);
-    this.#partitions = new ShardPartitions({
-      live,
-      image,
-      placements: this.#placements,
-      ...ports,
-      logDirs: data.logDirs,
-      logger,
-      defer: (run) => this.#defer(run),
-      onHighWatermark: (leader) => this.#onHighWatermark(leader),
-      onDeleted: (log, deleted) =>
-        this.#cleaning.release(log, () => this.#post({ type: 'shard.deleted', ...deleted })),
-      onDirFailed: (path, reason) => this.#post({ type: 'shard.dirFailed', path, reason }),
-      onAllFailed: (reason) => this.#post({ type: 'shard.failed', reason }),
-    });
+    this.#logStarts = new LogStarts((request) =>
+      this.#post({ type: 'shard.logStarts', ...request }),
+    );
+    this.#partitions = this.#makePartitions();
     this.#cleaning = this.#makeCleaning();
     this.#quorum = new QuorumClient({
       port,
@@ -124,28 +118,28 @@ export class Shard {
         this.#post({ type: 'shard.failed', reason: `metadata cannot be applied: ${reason}` });
       },
     });
+    this.#proposals = new IsrProposals({ quorum: this.#quorum, clock: ports.clock });
     const partitions = this.#partitions.table;
     this.#calls = makeCalls(fabric);
     serveAdministration(this.#calls, this.#partitions);
     this.#server = new PartitionServer({
       partitions,
       placements: this.#placements,
+      followers: this.#makeFollowers(),
       readAhead: this.#readAhead,
       logger,
+      nowMs: () => ports.clock.monotonicMs(),
     });
     this.#groups = makeGroups(options, image, partitions, this.#calls);
     this.#fabric = new Fabric({
       memory: fabric,
-      server: this.#server,
+      serve: (peer, words, at) => this.#server.serve(peer, words, at),
       onMoved: (number) => this.#onMoved(number),
       onTurn: () => {
         this.#wakeAll();
         this.#connections.flush();
       },
     });
-    this.#logStarts = new LogStarts((request) =>
-      this.#post({ type: 'shard.logStarts', ...request }),
-    );
     serveDeleteRecords(this.#calls, partitions, this.#logStarts);
     this.#retention = this.#makeRetention();
     const services = this.#makeServices(image);
@@ -217,6 +211,41 @@ export class Shard {
     this.#post({ type: 'shard.stopped', clean });
   }
 
+  /** For the replication thread. */
+  #makeFollowers(): FollowerServer {
+    return new FollowerServer({
+      find: (number) => {
+        const placed = this.#placements.byNumber(number);
+        if (placed === undefined) return undefined;
+        return this.#partitions.followers.byId(placed.topicId, placed.partition);
+      },
+      nowMs: () => this.#options.ports.clock.wallMs(),
+    });
+  }
+
+  #makePartitions(): ShardPartitions {
+    const { data, ports, logger } = this.#options;
+    return new ShardPartitions({
+      live: this.#live,
+      image: this.#image,
+      placements: this.#placements,
+      ...ports,
+      logDirs: data.logDirs,
+      logger,
+      defer: (run) => this.#defer(run),
+      onHighWatermark: (leader) => this.#onHighWatermark(leader),
+      onWritten: (leader) => this.#onWritten(leader),
+      propose: (leader, proposal) => this.#proposals.propose(leader, proposal),
+      release: (log, run) => this.#cleaning.release(log, run),
+      starts: this.#logStarts,
+      onDeleted: (log, deleted) =>
+        this.#cleaning.release(log, () => this.#post({ type: 'shard.deleted', ...deleted })),
+      onDamaged: () => this.#post({ type: 'shard.damaged' }),
+      onDirFailed: (path, reason) => this.#post({ type: 'shard.dirFailed', path, reason }),
+      onAllFailed: (reason) => this.#post({ type: 'shard.failed', reason }),
+    });
+  }
+
   #makeRetention(): LogRetention {
     const { data, ports, logger } = this.#options;
     const { logRetentionCheckIntervalMs, logRetentionWarnAheadMs } = data.config;
@@ -224,7 +253,7 @@ export class Shard {
       ...ports,
       logger,
       intervalMs: logRetentionCheckIntervalMs,
-      leaders: () => this.#partitions.table.values(),
+      replicas: () => this.#partitions.replicas,
       starts: this.#logStarts,
       warnings: new LossWarnings({
         groupsBehind: async (asked) => (await this.#calls.callAll('groups.behind', asked)).flat(),
@@ -241,10 +270,9 @@ export class Shard {
       config: () => this.#live.current.cleaner,
       clock: ports.clock,
       logger,
-      leaders: () => this.#partitions.table.values(),
+      replicas: () => this.#partitions.replicas,
       offer: (need) => this.#post({ type: 'shard.dirty', need }),
-      onCleaned: (leader) =>
-        this.#post({ type: 'shard.checkpoint', dirs: [this.#partitions.marksOf(leader)] }),
+      onCleaned: (replica) => this.#post({ type: 'shard.checkpoint', dirs: [marksOf(replica)] }),
       onBroken: (log, error) => this.#partitions.failDirectoryOf(log, error),
       defer: (run) => this.#defer(run),
     });
@@ -330,6 +358,12 @@ export class Shard {
     this.#groups.onHighWatermark(leader);
   }
 
+  /** There is more for followers to fetch. */
+  #onWritten({ followers }: PartitionLeader): void {
+    this.#wake(followers);
+    this.#server.moved(followers);
+  }
+
   /** A partition of another shard has more to read. */
   #onMoved(number: number): void {
     const placed = this.#placements.byNumber(number);
@@ -339,16 +373,16 @@ export class Shard {
   }
 
   /** One flush may raise many high watermarks: a fetch over several of them should see them all. */
-  #wake(place: Place): void {
-    if (!this.#purgatory.hasWaiters(place)) return;
+  #wake(wait: FetchWait): void {
+    if (!this.#purgatory.hasWaiters(wait)) return;
     if (this.#woken.length === 0) queueMicrotask(() => this.#wakeAll());
-    this.#woken.push(place);
+    this.#woken.push(wait);
   }
 
   #wakeAll(): void {
     const woken = this.#woken;
     this.#woken = [];
-    for (const place of woken) this.#purgatory.wake(place);
+    for (const wait of woken) this.#purgatory.wake(wait);
   }
 
   #checkpoint(): void {

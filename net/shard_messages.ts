@@ -71,6 +71,8 @@ export type FromShard =
   | { readonly type: 'shard.drained' }
   /** All logs are closed; `clean` when all that is in them is on stable storage. */
   | { readonly type: 'shard.stopped'; readonly clean: boolean }
+  /** A log that was opened lacks records that may have been acknowledged. */
+  | { readonly type: 'shard.damaged' }
   /** A write or flush failed, and the directory is offline. */
   | { readonly type: 'shard.dirFailed'; readonly path: string; readonly reason: string }
   /** The shard cannot go on; the process must stop with this reason. */

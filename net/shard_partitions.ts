@@ -1,30 +1,34 @@
 /**
  * The partitions of a shard: opens and drops their logs as the metadata says, and carries what happens to the
- * logs (written, flushed, directory failed) to their leaders.
+ * logs (written, flushed, directory failed) to those who lead or follow with them.
  *
  * Thread: the shard's own. Concurrency: none; a metadata delta is acted on in one go. Durability: opening a log
  * makes nothing durable; the first flush that counts covers the names of its files too (`FlushGroup`).
  */
 import { ErrorCode } from '../engine/error_code.gen.ts';
-import type { PartitionCheckpoint } from '../engine/log/checkpoint_table.ts';
-import { type FlushEvents, FlushGroup, flushEachMaxDefault } from '../engine/log/flush_group.ts';
+import type { FlushEvents } from '../engine/log/flush_group.ts';
 import { parentOf, partitionDirectoryName } from '../engine/log/partition_directory.ts';
-import { PartitionLog } from '../engine/log/partition_log.ts';
-import { SegmentCache } from '../engine/log/segment_cache.ts';
+import type { PartitionLog } from '../engine/log/partition_log.ts';
 import { type Clock, type Disk, DiskError, type Random } from '../engine/ports.ts';
 import type { MetadataChanges, PartitionReference } from '../replication/metadata/changes.ts';
 import type { MetadataImage, PartitionImage, TopicImage } from '../replication/metadata/image.ts';
-import { PartitionLeader } from '../replication/partition/leader.ts';
+import type { PartitionFollower } from '../replication/partition/follower.ts';
+import type { PartitionReplica } from '../replication/partition/replica.ts';
 import type { LiveConfig } from './config/live_config.ts';
 import { logConfigFor, minInsyncReplicasFor, type TopicOverrides } from './config/topic_config.ts';
 import type { Placements } from './fabric/placements.ts';
-import type { LogDirUse, LogDirUseRequest, PartitionUse } from './log_dir_use.ts';
+import { LogCuts } from './log_cuts.ts';
+import { type LogDirUse, type LogDirUseRequest, useOf } from './log_dir_use.ts';
+import { isIn, LogDirs } from './log_dirs.ts';
 import type { Logger } from './logger.ts';
-import { PartitionTable } from './partition_table.ts';
-import { reportRecovery } from './recovery_report.ts';
+import { brokerViewOf, PartitionRoles, type PartitionRolesOptions } from './partition_roles.ts';
+import type { PartitionTable } from './partition_table.ts';
+import { lacksRecords, reportRecovery } from './recovery_report.ts';
+import type { LogStarts } from './retention/log_starts.ts';
 import type { DeletedPartition, LogDirCheckpoint, LogDirData } from './shard_messages.ts';
 
-export interface ShardPartitionsOptions {
+export interface ShardPartitionsOptions
+  extends Pick<PartitionRolesOptions, 'propose' | 'onHighWatermark' | 'onWritten'> {
   /** Settings as they are now. */
   readonly live: Pick<LiveConfig, 'current'>;
   readonly image: MetadataImage;
@@ -37,153 +41,154 @@ export interface ShardPartitionsOptions {
   readonly logger: Logger;
   /** Runs the function after the events of the current turn. */
   readonly defer: (run: () => void) => void;
-  /** The partition has more to read. */
-  readonly onHighWatermark: (leader: PartitionLeader) => void;
+  /** Calls `run` when the cleaner does not touch the log's files any more. */
+  readonly release: (log: PartitionLog, run: () => void) => void;
+  /** Has main write down log starts, and lower recovery points. */
+  readonly starts: LogStarts;
   /** A partition's directory waits under a new name to be removed. */
   readonly onDeleted: (log: PartitionLog, deleted: DeletedPartition) => void;
+  /** A log that was opened lacks records that may have been acknowledged. */
+  readonly onDamaged?: () => void;
   /** A write or flush in the log directory failed. */
   readonly onDirFailed: (path: string, reason: string) => void;
   /** No log directory is left. */
   readonly onAllFailed: (reason: string) => void;
 }
 
-interface LogDir extends LogDirData {
-  readonly group: FlushGroup;
-  /** Logs of this shard in it. */
-  logs: number;
-}
-
-/** Segments that nobody writes to but that stay open, with their indexes in memory: 5 MB each at the most. */
-const openSegmentsMax = 256;
-
 export class ShardPartitions {
-  readonly table: PartitionTable = new PartitionTable();
   readonly #options: ShardPartitionsOptions;
-  readonly #dirs: LogDir[];
-  readonly #cache: SegmentCache = new SegmentCache(openSegmentsMax);
-  readonly #leaders = new Map<PartitionLog, PartitionLeader>();
+  readonly #roles: PartitionRoles;
+  readonly #cuts: LogCuts;
+  readonly #dirs: LogDirs;
   /** Could not be opened for lack of space; tried again with every tick. */
   #unopened: PartitionReference[] = [];
   #producersCheckedMs: number;
+  /** That this broker had in the metadata of the start: of a life before. */
+  #oldBrokerEpoch: number | null = null;
+  #isRegistered: boolean = false;
 
   constructor(options: ShardPartitionsOptions) {
     this.#options = options;
     this.#producersCheckedMs = options.clock.monotonicMs();
-    this.#dirs = options.logDirs.map((dir) => this.#makeDir(dir));
+    this.#cuts = new LogCuts(options);
+    this.#roles = new PartitionRoles({
+      ...options,
+      brokers: brokerViewOf(options.image, options.live),
+      isOurLife: () => this.#isRegistered,
+      cut: (follower, offset, anew, done) => this.#cuts.cut(follower, offset, anew, done),
+      storeLogStart: (follower, offset) => void options.starts.advance(follower, offset),
+    });
+    this.#dirs = new LogDirs({
+      ...options,
+      events: (path) => this.#events(path),
+      replicas: () => this.replicas,
+    });
+  }
+
+  /** Partitions that are led here. */
+  get table(): PartitionTable {
+    return this.#roles.leaders;
+  }
+
+  /** Those that are led elsewhere, or nowhere, and copied here. */
+  get followers(): PartitionTable<PartitionFollower> {
+    return this.#roles.followers;
+  }
+
+  /** Both. */
+  get replicas(): Iterable<PartitionReplica> {
+    return this.#roles.values();
   }
 
   /** Acts on a metadata delta that has been applied to the image. */
   apply(changes: MetadataChanges): void {
+    const hasRegistered = this.#noteRegistration();
     for (const { topic, partition } of changes.deletedPartitions)
-      this.#drop(topic, partition.partitionId);
+      this.#drop(topic, partition.partitionId, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
     for (const created of changes.createdPartitions)
       if (this.#isOurs(created)) this.#open(created);
-      else this.#forgetMarks(created);
-    for (const { topic, partition } of changes.changedPartitions) {
-      const leader = this.table.byId(topic.id, partition.partitionId);
-      if (leader === undefined) continue;
-      leader.lead(partition.leaderEpoch, partition.isr.length);
-    }
+      else this.#dirs.forgetMarks(created.topic.name, created.partition.partitionId);
+    for (const changed of changes.changedPartitions) this.#change(changed);
+    if (hasRegistered)
+      for (const { topicId, partition } of [...this.followers.values()]) {
+        const topic = this.#options.image.topicById(topicId)!;
+        this.#change({ topic, partition: topic.partitions[partition]! });
+      }
     for (const name of changes.changedTopicConfigs) this.#updateConfig(name);
+  }
+
+  /** True: from this delta on this broker is registered with this life of it. A node alone is before it opens its logs. */
+  #noteRegistration(): boolean {
+    if (this.#isRegistered) return false;
+    const { image, live } = this.#options;
+    const { nodeId, quorum } = live.current;
+    const epoch = image.broker(nodeId)?.epoch ?? -1;
+    this.#oldBrokerEpoch ??= epoch;
+    this.#isRegistered = quorum.voters.length === 0 || epoch > this.#oldBrokerEpoch;
+    return this.#isRegistered;
   }
 
   /** The settings that topics get from the broker have changed. */
   updateConfigs(): void {
-    for (const name of new Set([...this.#leaders.values()].map(({ topic }) => topic)))
+    for (const name of new Set([...this.replicas].map(({ topic }) => topic)))
       this.#updateConfig(name);
   }
 
   /** Once a second: timed flushes, producers to forget, logs to try again. */
   tick(): void {
-    for (const { group } of this.#dirs) group.tick();
+    this.#dirs.tick();
     const unopened = this.#unopened;
     this.#unopened = [];
     for (const reference of unopened) this.#open(reference);
+    this.#roles.tick();
     const { clock, live } = this.#options;
     const everyMs = live.current.producerIdExpirationCheckIntervalMs;
     if (clock.monotonicMs() - this.#producersCheckedMs < everyMs) return;
     this.#producersCheckedMs = clock.monotonicMs();
-    for (const log of this.#leaders.keys()) log.expireProducers(clock.wallMs());
+    for (const { log } of this.replicas) log.expireProducers(clock.wallMs());
   }
 
   /** Another shard has found that the log directory does not work any more. */
   failDirectory(path: string, reason: string): void {
-    const dir = this.#dirs.find((one) => one.path === path);
-    dir?.group.takeOffline(new DiskError('EIO', reason));
+    this.#dirs.takeOffline(path, new DiskError('EIO', reason));
   }
 
   /** The same, found in the directory of a log. */
   failDirectoryOf(log: PartitionLog, error: DiskError): void {
-    this.#dirs.find(({ path }) => isIn(log, path))?.group.takeOffline(error);
-  }
-
-  /** What the checkpoints are to say of one partition now. */
-  marksOf(leader: PartitionLeader): LogDirCheckpoint {
-    return { path: parentOf(leader.log.dir), partitions: [checkpointOf(leader)] };
+    this.#dirs.takeOffline(parentOf(log.dir), error);
   }
 
   /** Brings what a restart would have to read again up to date on the disk; `done` gets the directories that went well. */
   checkpoint(done: (dir: LogDirCheckpoint) => void): void {
-    for (const dir of this.#dirs)
-      dir.group.checkpoint((error) => {
-        if (error === null) done(this.#marks(dir));
-        else this.#options.logger.warn({ dir: dir.path, error }, 'checkpoint put off');
-      });
+    this.#dirs.checkpoint(done);
   }
 
   /** The sizes of this shard's partitions, by log directory. */
-  use({ topics }: LogDirUseRequest): LogDirUse[] {
-    const wanted = topics && new Map(topics.map((one) => [one.topic, new Set(one.partitions)]));
-    const partitions = new Map<string, PartitionUse[]>(this.#dirs.map(({ path }) => [path, []]));
-    for (const log of this.#leaders.keys()) {
-      const { topic, partition, size } = log;
-      if (wanted !== null && wanted.get(topic)?.has(partition) !== true) continue;
-      partitions.get(parentOf(log.dir))?.push({ topic, partition, bytes: size });
-    }
-    return this.#dirs.map(({ path, group }) => ({
-      path,
-      isOffline: group.failure !== null,
-      partitions: partitions.get(path) ?? [],
-    }));
+  use(request: LogDirUseRequest): LogDirUse[] {
+    return useOf(this.replicas, this.#dirs.offline, request);
   }
 
   /** Closes all logs. `clean`: all that is in them is on stable storage; `dirs` has the marks of those that are. */
-  async close(): Promise<{ dirs: LogDirCheckpoint[]; clean: boolean }> {
-    const dirs: LogDirCheckpoint[] = [];
-    for (const dir of this.#dirs) {
-      const error = await new Promise<DiskError | null>((resolve) => dir.group.close(resolve));
-      if (error === null) dirs.push(this.#marks(dir));
-      else this.#options.logger.error({ dir: dir.path, error }, 'logs could not be closed');
-    }
-    return { dirs, clean: dirs.length === this.#dirs.length };
-  }
-
-  #makeDir(data: LogDirData): LogDir {
-    const { disk, clock, defer } = this.#options;
-    const group = new FlushGroup({
-      disk,
-      clock,
-      dir: data.path,
-      events: this.#events(data.path),
-      defer,
-      flushEachMax: flushEachMaxDefault,
-    });
-    return { ...data, group, logs: 0 };
+  close(): Promise<{ dirs: LogDirCheckpoint[]; clean: boolean }> {
+    return this.#dirs.close();
   }
 
   #events(path: string): FlushEvents {
     return {
       onWritten: (log, _from, to, error) => {
-        const leader = this.#leaders.get(log);
-        if (leader === undefined) return;
-        if (error !== ErrorCode.NONE) leader.logWriteFailed(error);
+        const replica = this.#roles.of(log);
+        if (replica === undefined) return;
+        if (error !== ErrorCode.NONE) replica.logWriteFailed(error);
         else {
-          leader.logWritten(to);
-          if (log.config.durability === 'os') leader.logFlushed(to);
+          replica.logWritten(to);
+          if (log.config.durability === 'os') replica.logFlushed(to);
         }
         if (error !== ErrorCode.NONE) this.#warnOfFullDisk(path);
       },
-      onFlushed: (log, offset) => this.#leaders.get(log)?.logFlushed(offset),
+      onFlushed: (log, offset) => {
+        this.#roles.of(log)?.logFlushed(offset);
+        this.#cuts.flushed(log);
+      },
       onDirectoryFailed: (error) => this.#failDir(path, error),
     };
   }
@@ -196,128 +201,76 @@ export class ShardPartitions {
     );
   }
 
-  /** Marks describe what was there at the start, and not a later topic of the same name that comes to this shard. */
-  #forgetMarks({ topic, partition }: PartitionReference): void {
-    const name = partitionDirectoryName(topic.name, partition.partitionId);
-    for (const dir of this.#dirs) dir.partitions.delete(name);
-  }
-
   #open(reference: PartitionReference): void {
+    const { live, image, logger } = this.#options;
     const { topic, partition } = reference;
-    const dir = this.#place(topic.name, partition.partitionId);
+    const { partitionId } = partition;
+    const overrides = image.topicConfigs(topic.name);
     try {
-      this.#add(reference, dir);
+      const opened = this.#dirs.open(topic, partitionId, logConfigFor(overrides, live.current));
+      if (opened === null) return;
+      reportRecovery(opened.log, opened.isKnown, logger);
+      if (lacksRecords(opened.log, opened.isKnown)) this.#options.onDamaged?.();
+      const minInsyncReplicas = this.#minInsyncReplicas(overrides, partition);
+      const repairFrom = opened.log.recovery.setAside[0]?.fromOffset ?? -1;
+      this.#roles.begin(reference, { ...opened, minInsyncReplicas, repairFrom });
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
-      // The other directories are not to suffer from it; the last one's end is the shard's.
-      if (!error.isPassing) {
-        dir.group.takeOffline(error);
-        return;
-      }
       this.#unopened.push(reference);
-      const name = partitionDirectoryName(topic.name, partition.partitionId);
-      this.#options.logger.logLimited(
+      logger.logLimited(
         'log not opened',
         60_000,
         'error',
-        { partition: name, error },
+        { partition: partitionDirectoryName(topic.name, partitionId), error },
         'a partition cannot be opened while the disk is full; trying again until there is room',
       );
     }
   }
 
-  /** Where the partition is, or else the directory with the fewest logs of those that have not failed. */
-  #place(topic: string, partition: number): LogDir {
-    const name = partitionDirectoryName(topic, partition);
-    let best: LogDir | null = null;
-    for (const dir of this.#dirs) {
-      if (dir.partitions.has(name)) return dir;
-      if (dir.group.failure === null && (best === null || dir.logs < best.logs)) best = dir;
+  #change(changed: PartitionReference): void {
+    const { topic, partition } = changed;
+    const isHere = this.#roles.find(topic.id, partition.partitionId) !== undefined;
+    if (!this.#isOurs(changed)) {
+      if (isHere) this.#drop(topic, partition.partitionId, ErrorCode.NOT_LEADER_OR_FOLLOWER);
+      return;
     }
-    return best ?? this.#dirs[0]!;
+    const overrides = this.#options.image.topicConfigs(topic.name);
+    if (isHere) this.#roles.change(changed, this.#minInsyncReplicas(overrides, partition));
+    else {
+      this.#forgetUnopened(topic, partition.partitionId);
+      this.#open(changed);
+    }
   }
 
-  #add({ topic, partition }: PartitionReference, dir: LogDir): void {
-    const { live, image, disk, clock, random } = this.#options;
-    const name = partitionDirectoryName(topic.name, partition.partitionId);
-    const marks = dir.partitions.get(name);
-    const overrides = image.topicConfigs(topic.name);
-    const log = PartitionLog.open({
-      disk,
-      clock,
-      random,
-      cache: this.#cache,
-      dir: `${dir.path}/${name}`,
-      topic: topic.name,
-      partition: partition.partitionId,
-      topicId: topic.id,
-      config: logConfigFor(overrides, live.current),
-      recoveryPoint: marks?.recoveryPoint ?? 0,
-      logStartOffset: marks?.logStartOffset ?? 0,
-      cleanedOffset: marks?.cleanedOffset ?? 0,
-      cleanShutdown: dir.cleanShutdown,
-      afterPowerLoss: dir.afterPowerLoss,
-      dropCache: dir.dropCache,
-      setAsideDamage: true,
-    });
-    // The marks describe what was there at the start, and not a later topic of the same name. When the log could not be
-    // opened they stay for the next attempt, which must look for it in the same directory.
-    dir.partitions.delete(name);
-    reportRecovery(log, marks !== undefined, this.#options.logger);
-    const leader = new PartitionLeader({
-      topic: topic.name,
-      topicId: topic.id,
-      partition: partition.partitionId,
-      leaderEpoch: partition.leaderEpoch,
-      log,
-      flushGroup: dir.group,
-      isrSize: partition.isr.length,
-      minInsyncReplicas: this.#minInsyncReplicas(overrides, partition),
-      onHighWatermark: this.#options.onHighWatermark,
-    });
-    this.#leaders.set(log, leader);
-    this.table.add(leader);
-    dir.logs += 1;
-    dir.group.adopt(log);
-    // It lies in a directory that has failed since the start.
-    if (dir.group.failure !== null) leader.refuse(ErrorCode.KAFKA_STORAGE_ERROR);
-  }
-
-  #drop(topic: TopicImage, partition: number): void {
+  #forgetUnopened(topic: TopicImage, partition: number): void {
     this.#unopened = this.#unopened.filter(
       (one) => one.topic.id !== topic.id || one.partition.partitionId !== partition,
     );
-    const leader = this.table.remove(topic.id, partition);
-    if (leader === undefined) {
+  }
+
+  #drop(topic: TopicImage, partition: number, reason: ErrorCode): void {
+    this.#forgetUnopened(topic, partition);
+    const replica = this.#roles.find(topic.id, partition);
+    if (replica === undefined) {
       // Never opened: a later topic of the name is not to begin where this one did.
-      const name = partitionDirectoryName(topic.name, partition);
-      for (const { partitions } of this.#dirs) partitions.delete(name);
+      this.#dirs.forgetMarks(topic.name, partition);
       return;
     }
-    const { log } = leader;
-    const dir = this.#dirs.find(({ path }) => isIn(log, path))!;
-    leader.refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION);
-    this.#leaders.delete(log);
-    dir.group.forget(log);
-    dir.logs -= 1;
-    try {
-      const renamed = log.delete();
-      const { topic: name, topicId } = leader;
-      this.#options.onDeleted(log, { path: dir.path, topic: name, topicId, partition, renamed });
-    } catch (error) {
-      // Its directory keeps its name, and the next start sets it aside.
-      if (!(error instanceof DiskError)) throw error;
-      log.closeFiles();
-      dir.group.takeOffline(error);
-    }
+    const { log, topicId } = replica;
+    this.#roles.end(replica, reason);
+    this.#cuts.forget(log);
+    const removed = this.#dirs.remove(log);
+    if (removed === null) return;
+    this.#options.onDeleted(log, { ...removed, topic: topic.name, topicId, partition });
   }
 
   #updateConfig(topic: string): void {
     const { image, live } = this.#options;
     const overrides = image.topicConfigs(topic);
-    for (const partition of image.topic(topic)?.partitions ?? [])
-      this.table
-        .byName(topic, partition.partitionId)
+    const { id = '', partitions = [] } = image.topic(topic) ?? {};
+    for (const partition of partitions)
+      this.#roles
+        .find(id, partition.partitionId)
         ?.updateConfig(
           logConfigFor(overrides, live.current),
           this.#minInsyncReplicas(overrides, partition),
@@ -334,10 +287,10 @@ export class ShardPartitions {
       { dir: path, error },
       'log directory is offline: a write or flush failed. Check the disk, then restart',
     );
-    for (const [log, leader] of this.#leaders)
-      if (isIn(log, path)) leader.refuse(ErrorCode.KAFKA_STORAGE_ERROR);
+    for (const replica of this.replicas)
+      if (isIn(replica.log, path)) replica.refuse(ErrorCode.KAFKA_STORAGE_ERROR);
     this.#options.onDirFailed(path, error.message);
-    if (this.#dirs.every(({ group }) => group.failure !== null))
+    if ([...this.#dirs.offline.values()].every((isOffline) => isOffline))
       this.#options.onAllFailed(
         `every log directory is offline, the last one for: ${error.message}`,
       );
@@ -352,23 +305,4 @@ export class ShardPartitions {
       'the disk is full: produce requests are refused until there is room again',
     );
   }
-
-  #marks(dir: LogDir): LogDirCheckpoint {
-    const partitions = [];
-    for (const [log, leader] of this.#leaders) {
-      if (isIn(log, dir.path)) partitions.push(checkpointOf(leader));
-    }
-    return { path: dir.path, partitions };
-  }
-}
-
-function checkpointOf({ log, highWatermark }: PartitionLeader): PartitionCheckpoint {
-  const { topic, topicId, partition, recoveryPoint, logStartOffset } = log;
-  const { cleanedOffset } = log.cleaning;
-  return { topic, topicId, partition, recoveryPoint, logStartOffset, highWatermark, cleanedOffset };
-}
-
-/** One log directory may lie in another one. */
-function isIn(log: PartitionLog, logDir: string): boolean {
-  return parentOf(log.dir) === logDir;
 }

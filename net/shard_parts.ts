@@ -11,9 +11,10 @@ import { Purgatory } from './server/purgatory.ts';
 import type { ShardOptions } from './shard.ts';
 import type { ShardCalls } from './shard_calls.ts';
 
-export function makeCalls({ shard, peers }: FabricMemory): ShardCalls {
+/** Among the shards: what is asked of all of them is not asked of the replication thread. */
+export function makeCalls({ shard, shardCount, peers }: FabricMemory): ShardCalls {
   const ports: (MessagePort | undefined)[] = [];
-  for (const peer of peers) ports[peer.shard] = peer.callPort;
+  for (const peer of peers) if (peer.shard < shardCount) ports[peer.shard] = peer.callPort;
   return new ThreadCalls(shard, ports);
 }
 

@@ -5,7 +5,7 @@ import type { BrokerConfig } from './config/broker_config.ts';
 import type { RemotePartitions } from './fabric/remote_partitions.ts';
 import type { GroupRouter } from './groups/group_router.ts';
 import type { ProducerIds } from './producer_ids.ts';
-import type { Place, Routes } from './routes.ts';
+import type { FetchWait, Routes } from './routes.ts';
 import type { FetchSessions } from './server/fetch_sessions.ts';
 import type { Purgatory } from './server/purgatory.ts';
 import type { ShardCalls } from './shard_calls.ts';
@@ -27,7 +27,7 @@ export interface ShardServices extends ShardContext {
   readonly readAhead: ReadAhead;
   readonly fetchSessions: FetchSessions;
   /** Fetches that wait, under the partitions that they read. */
-  readonly purgatory: Purgatory<Place>;
+  readonly purgatory: Purgatory<FetchWait>;
   /** Produce requests that wait for their acknowledgements: nothing wakes them but these, or their deadline. */
   readonly produceTimeouts: Purgatory<never>;
   readonly producerIds: ProducerIds;

@@ -5,7 +5,7 @@
  */
 import type { BatchRules } from '../engine/batch/rules.ts';
 import type { MetadataImage } from '../replication/metadata/image.ts';
-import { batchRulesOf } from '../replication/partition/leader.ts';
+import { batchRulesOf } from '../replication/partition/batch_rules.ts';
 import type { LiveConfig } from './config/live_config.ts';
 import { logConfigFor } from './config/topic_config.ts';
 

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { logLevels } from '../net/logger.ts';
+import type { ClusterOptions } from './cluster.ts';
 import { ExitCode, type StartOptions } from './start_options.ts';
 
 const startHelp = `
@@ -49,6 +50,7 @@ function program(): Command {
     .helpOption('-h, --help', 'print this help')
     .exitOverride();
   command.addCommand(startCommand().copyInheritedSettings(command));
+  command.addCommand(clusterCommand().copyInheritedSettings(command));
   return command;
 }
 
@@ -73,6 +75,51 @@ function startCommand(): Command {
       const { start } = await import('./start.ts');
       await start(options, version());
     });
+}
+
+const clusterHelp = `
+Examples:
+  millrace cluster
+      three brokers, data in ./data/cluster/1 to 3, clients connect to 127.0.0.1:9092, 9093 and 9094
+  millrace cluster --brokers 5 --port 19092 --set num.partitions=6
+
+Every line of a broker is printed behind its number. Ctrl-C stops all brokers; a broker that is killed leaves the
+others running. For brokers on several hosts, see docs/cluster.md.
+`;
+
+function clusterCommand(): Command {
+  return new Command('cluster')
+    .description('start several brokers on this machine as one cluster, for trying')
+    .addOption(
+      new Option('-n, --brokers <number>', 'how many').argParser(wholeNumber(1, 9)).default(3),
+    )
+    .option('-d, --dir <directory>', 'where the brokers keep their data', './data/cluster')
+    .addOption(
+      new Option('-p, --port <port>', 'of the first broker, the others have the next ones')
+        .argParser(wholeNumber(1, 65_000))
+        .default(9092),
+    )
+    .option(
+      '-s, --set <key=value>',
+      'one setting for all brokers; may be repeated',
+      collectSetting,
+      [],
+    )
+    .addHelpText('after', clusterHelp)
+    .allowExcessArguments(false)
+    .action(async (options: ClusterOptions) => {
+      const { runCluster } = await import('./cluster.ts');
+      await runCluster(options);
+    });
+}
+
+function wholeNumber(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const number = Number(text);
+    if (!Number.isInteger(number) || number < least || number > most)
+      throw new InvalidArgumentError(`Allowed: a whole number from ${least} to ${most}.`);
+    return number;
+  };
 }
 
 function collectSetting(text: string, earlier: readonly string[]): readonly string[] {

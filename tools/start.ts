@@ -39,7 +39,7 @@ export async function start(options: StartOptions, version: string): Promise<voi
     `Millrace ${version}`,
   );
   for (const warning of loaded.warnings) logger.warn(warning);
-  const broker = await open(config, logger);
+  const broker = await open(config, logger, stopRequested);
   announce(config, broker, logger);
   void broker.failed.then((error) => fail(error, logger));
   void stopRequested.then((signal) => stop(broker, signal, logger));
@@ -55,11 +55,20 @@ function refuse(errors: readonly string[], warnings: readonly string[]): void {
   process.exitCode = ExitCode.usage;
 }
 
-async function open(config: BrokerConfig, logger: Logger): Promise<RunningBroker> {
+async function open(
+  config: BrokerConfig,
+  logger: Logger,
+  stopRequested: Promise<NodeJS.Signals>,
+): Promise<RunningBroker> {
   try {
     const { startBroker } = await import('../net/broker.ts');
-    return await startBroker(config, logger);
+    return await startBroker(config, logger, {}, stopRequested);
   } catch (error) {
+    // By name: importing the class would load the broker before there is anything to explain.
+    if (error instanceof Error && error.constructor.name === 'StartAbandoned') {
+      logger.info(`${await stopRequested}: stopped before the broker could serve`);
+      process.exit(ExitCode.stopped);
+    }
     const reason = explainStartError(error, config);
     if (reason === null) logger.fatal({ error }, 'cannot start');
     else logger.fatal(`cannot start: ${reason}`);

@@ -28,6 +28,8 @@ export interface LogStart {
   readonly partition: number;
   readonly topicId: string;
   readonly logStartOffset: number;
+  /** The recovery point is not past it: the log is about to be cut there. */
+  readonly recoveryPointMax?: number;
 }
 
 export class CheckpointTable {
@@ -60,11 +62,12 @@ export class CheckpointTable {
 
   /** Moves log starts up, which are on stable storage now. */
   advance(starts: readonly LogStart[]): void {
-    for (const start of starts) {
+    for (const { recoveryPointMax = Number.POSITIVE_INFINITY, ...start } of starts) {
       const known = this.#entries.get(partitionDirectoryName(start.topic, start.partition));
       const isSame = known?.topicId === start.topicId;
       const marks = isSame ? known : { recoveryPoint: 0, highWatermark: 0 };
-      this.report({ ...marks, ...start });
+      const recoveryPoint = Math.min(marks.recoveryPoint, recoveryPointMax);
+      this.report({ ...marks, ...start, recoveryPoint });
     }
   }
 

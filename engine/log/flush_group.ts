@@ -115,6 +115,19 @@ export class FlushGroup {
     this.#scheduleTurn();
   }
 
+  /** Writes now what is pending of the log, and not at the end of the turn: others are about to take it over. */
+  writeNow(log: PartitionLog): void {
+    this.#write(log);
+    this.#scheduleTurn();
+  }
+
+  /** Has the log flushed although nothing was appended: its end was cut. */
+  flushSoon(log: PartitionLog): void {
+    if (this.#failure !== null) return;
+    this.#queueFlush(log);
+    this.#scheduleTurn();
+  }
+
   /** Call about once a second: flush.ms under durability 'os', and flushes that could not be tried. */
   tick(): void {
     if (!this.#isFlushing) this.#startFlush();

@@ -14,7 +14,7 @@ import {
   type LogDirectoryOptions,
   writeFlushed,
 } from './log_directory_options.ts';
-import { type MetaProperties, openMetaProperties } from './meta_properties.ts';
+import { type MetaProperties, openMetaProperties, writeMetaProperties } from './meta_properties.ts';
 import {
   isDeletedDirectory,
   parentOf,
@@ -37,7 +37,6 @@ const noMarks: PartitionMarks = { recoveryPoint: 0, logStartOffset: 0, highWater
 
 export class LogDirectory {
   readonly path: string;
-  readonly meta: MetaProperties;
   /** The last owner closed everything: nothing lies past the recovery points. */
   readonly cleanShutdown: boolean;
   /** The broker epoch in the clean-shutdown marker, -1 when there is none. */
@@ -52,6 +51,7 @@ export class LogDirectory {
   readonly deleted: readonly string[];
   /** What was odd but no obstacle, for people. */
   readonly warnings: readonly string[];
+  #meta: MetaProperties;
   readonly #disk: Disk;
   readonly #bootId: BootId;
   readonly #checkpoints: CheckpointFiles;
@@ -83,7 +83,7 @@ export class LogDirectory {
     this.#bootId = options.bootId;
     this.warnings = warnings;
     const hasPartitions = names.some((name) => parsePartitionDirectory(name) !== null);
-    this.meta = openMetaProperties(options, hasPartitions);
+    this.#meta = openMetaProperties(options, hasPartitions);
     const marker = disk.readFile(`${path}/${cleanShutdownFile}`);
     this.cleanShutdown = marker !== null;
     this.cleanBrokerEpoch = marker === null ? -1 : brokerEpochIn(marker);
@@ -97,6 +97,17 @@ export class LogDirectory {
       disk.unlink(`${path}/${cleanShutdownFile}`);
       disk.flushDirectorySync(path);
     }
+  }
+
+  get meta(): MetaProperties {
+    return this.#meta;
+  }
+
+  /** Makes a directory without a cluster part of one, for good. @throws DiskError */
+  adoptCluster(clusterId: string): void {
+    if (this.#meta.clusterId === clusterId) return;
+    this.#meta = { ...this.#meta, clusterId };
+    writeMetaProperties(this.#disk, this.path, this.#meta);
   }
 
   #isOtherBoot(bootId: BootId): boolean {

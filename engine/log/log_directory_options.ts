@@ -12,8 +12,10 @@ export interface LogDirectoryOptions {
   readonly bootId: BootId;
   readonly path: string;
   readonly nodeId: number;
-  /** Null: the one in `meta.properties`, or a new one. */
+  /** Null: the one in `meta.properties`, or else as `joinsLater` says. '' while the cluster is not known yet. */
   readonly clusterId: string | null;
+  /** True: a new directory belongs to no cluster until `adoptCluster`. Else it founds one. */
+  readonly joinsLater?: boolean;
 }
 
 /** Writes a small file so that after a crash there is the old one or the new one. @throws DiskError */

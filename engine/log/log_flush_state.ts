@@ -23,6 +23,8 @@ export class LogFlushState {
   firstWriteMs = -1;
   /** The flushed offset that the checkpoint under way will make the recovery point. */
   checkpointOffset: number;
+  /** No checkpoint takes the recovery point past it: the log is about to be cut there. */
+  checkpointLimit: number = Number.POSITIVE_INFINITY;
   /** The snapshot of the producers that it covers, -1 for none. */
   checkpointSnapshot = -1;
 

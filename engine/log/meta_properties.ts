@@ -9,7 +9,7 @@ import {
 const fileName = 'meta.properties';
 
 export interface MetaProperties {
-  /** 22 characters, base64url. */
+  /** 22 characters, base64url. '' (no line in the file): the node has joined no cluster yet. */
   readonly clusterId: string;
   readonly nodeId: number;
   readonly directoryId: string;
@@ -31,17 +31,18 @@ export function openMetaProperties(
       `${path} holds partitions but no ${fileName}, so that nothing says whose they are. Restore the file, or choose another directory.`,
     );
   }
+  const own = options.joinsLater === true ? '' : newId(options);
   const meta = {
-    clusterId: options.clusterId ?? newId(options),
+    clusterId: options.clusterId ?? own,
     nodeId: options.nodeId,
     directoryId: newId(options),
   };
-  write(disk, path, meta);
+  writeMetaProperties(disk, path, meta);
   return meta;
 }
 
 function check(options: LogDirectoryOptions, text: string): MetaProperties {
-  const { path, nodeId, clusterId } = options;
+  const { path, nodeId } = options;
   const values = parse(text);
   const version = values.get('version');
   if (version !== '1')
@@ -53,17 +54,33 @@ function check(options: LogDirectoryOptions, text: string): MetaProperties {
     throw new LogDirectoryError(
       `${path} belongs to node ${foundNode}, but node.id is ${nodeId}. Set node.id=${foundNode}, or choose another directory.`,
     );
-  const foundCluster = values.get('cluster.id') ?? '';
-  if (foundCluster === '' || (clusterId !== null && clusterId !== foundCluster))
-    throw new LogDirectoryError(
-      `${path} belongs to cluster ${foundCluster}, not to ${clusterId}. Choose another directory.`,
-    );
+  const foundCluster = clusterIn(options, values.get('cluster.id') ?? '');
   const foundDirectory = values.get('directory.id');
-  if (foundDirectory !== undefined)
+  if (foundDirectory !== undefined && foundCluster === (values.get('cluster.id') ?? ''))
     return { clusterId: foundCluster, nodeId, directoryId: foundDirectory };
-  const meta = { clusterId: foundCluster, nodeId, directoryId: newId(options) };
-  write(options.disk, path, meta);
+  const meta = {
+    clusterId: foundCluster,
+    nodeId,
+    directoryId: foundDirectory ?? newId(options),
+  };
+  writeMetaProperties(options.disk, path, meta);
   return meta;
+}
+
+/** A directory without a cluster was made for one that had not formed when the broker stopped. */
+function clusterIn({ path, clusterId, joinsLater }: LogDirectoryOptions, found: string): string {
+  if (found === '') {
+    if (clusterId !== null && clusterId !== '') return clusterId;
+    if (joinsLater === true) return '';
+    throw new LogDirectoryError(
+      `${path} was made for a cluster and has not joined one. Set controller.quorum.voters as it was, or choose another directory.`,
+    );
+  }
+  if (clusterId === null || clusterId === found) return found;
+  const expected = clusterId === '' ? 'and the metadata to none' : `not to ${clusterId}`;
+  throw new LogDirectoryError(
+    `${path} belongs to cluster ${found}, ${expected}. Choose another directory.`,
+  );
 }
 
 function parse(text: string): Map<string, string> {
@@ -75,8 +92,10 @@ function parse(text: string): Map<string, string> {
   return values;
 }
 
-function write(disk: Disk, path: string, meta: MetaProperties): void {
-  const text = `#\ncluster.id=${meta.clusterId}\ndirectory.id=${meta.directoryId}\nnode.id=${meta.nodeId}\nversion=1\n`;
+/** Replaces the file. @throws DiskError */
+export function writeMetaProperties(disk: Disk, path: string, meta: MetaProperties): void {
+  const cluster = meta.clusterId === '' ? '' : `cluster.id=${meta.clusterId}\n`;
+  const text = `#\n${cluster}directory.id=${meta.directoryId}\nnode.id=${meta.nodeId}\nversion=1\n`;
   writeFlushed(disk, `${path}/${fileName}`, new TextEncoder().encode(text));
 }
 

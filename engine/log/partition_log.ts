@@ -23,7 +23,7 @@ import { commitEpochs, noteSnapshotFlushed, storeState } from './log_state_store
 import { deletedDirectory } from './partition_directory.ts';
 import type { ProducerState } from './producer_state.ts';
 import { SegmentDeletion } from './segment_deletion.ts';
-import { truncateLog } from './truncation.ts';
+import { replaceLog, truncateLog } from './truncation.ts';
 
 export class PartitionLog {
   readonly topic: string;
@@ -229,7 +229,8 @@ export class PartitionLog {
    * @throws DiskError
    */
   beginCheckpoint(set: FlushSet): void {
-    this.flush.checkpointOffset = this.#parts.flushedOffset;
+    const { flushedOffset } = this.#parts;
+    this.flush.checkpointOffset = Math.min(flushedOffset, this.flush.checkpointLimit);
     storeState(this.#parts, set, this.appender.hasPending, false);
     this.flush.checkpointSnapshot = this.#parts.snapshotOffset;
   }
@@ -296,11 +297,41 @@ export class PartitionLog {
     const code = this.appender.writePending();
     if (code !== ErrorCode.NONE) return code;
     truncateLog(this.#parts, offset);
-    this.#reader.marks.clear();
-    this.flush.truncate(this.logEndOffset);
-    this.cleaning.cleanedOffset = Math.min(this.cleaning.cleanedOffset, this.logEndOffset);
+    this.#wasCut();
     this.reportedOffset = Math.min(this.reportedOffset, this.logEndOffset);
     return ErrorCode.NONE;
+  }
+
+  /**
+   * Drops everything: the log is empty and begins at `offset`, as a follower's does whose leader has deleted what comes
+   * next. May wait for the device.
+   * @throws DiskError
+   */
+  restartAt(offset: number): ErrorCode {
+    const code = this.appender.writePending();
+    if (code !== ErrorCode.NONE) return code;
+    replaceLog(this.#parts, offset);
+    this.#wasCut();
+    this.reportedOffset = offset;
+    return ErrorCode.NONE;
+  }
+
+  #wasCut(): void {
+    this.#reader.marks.clear();
+    this.flush.truncate(this.logEndOffset);
+    this.flush.checkpointLimit = Number.POSITIVE_INFINITY;
+    this.cleaning.cleanedOffset = Math.min(this.cleaning.cleanedOffset, this.logEndOffset);
+  }
+
+  /**
+   * The log is about to be cut at `offset`: the recovery point is not past it from now on. Have it written down before the
+   * cut; else a crash would leave a recovery point below which other bytes stand than were flushed.
+   */
+  lowerRecoveryPoint(offset: number): void {
+    const parts = this.#parts;
+    parts.recoveryPoint = Math.min(parts.recoveryPoint, offset);
+    this.flush.checkpointLimit = offset;
+    this.flush.checkpointOffset = Math.min(this.flush.checkpointOffset, offset);
   }
 
   /**

@@ -1,6 +1,7 @@
 /** Cuts a log back to an offset, as a follower does where its log leaves its leader's (KIP-101). */
 import { Scan } from './batch_scanner.ts';
 import { type LogParts, markSegmentDirty, removeSegmentFiles } from './log_parts.ts';
+import { removeSnapshotsBelow } from './log_state_store.ts';
 import { restoreProducers } from './producer_recovery.ts';
 import { Segment } from './segment.ts';
 
@@ -10,8 +11,12 @@ import { Segment } from './segment.ts';
  * @throws DiskError
  */
 export function truncateLog(parts: LogParts, offset: number): void {
-  if (offset >= parts.logEndOffset) return;
   const { segments, epochs, producers } = parts;
+  if (offset >= parts.logEndOffset) {
+    // An epoch may have begun at the end without writing anything; the leader's history does not know it.
+    epochs.truncateFromEnd(parts.logEndOffset);
+    return;
+  }
   const number = segments.floor(offset);
   const removed = segments.truncate(Math.max(0, number + 1));
   for (const segment of removed) removeSegmentFiles(parts, segment);
@@ -36,6 +41,16 @@ export function restartLog(parts: LogParts, offset: number): void {
   parts.writtenOffset = offset;
   parts.flushedOffset = offset;
   parts.recoveryPoint = offset;
+}
+
+/** The same for a log in use: nothing of its history stays, neither epochs nor producers. @throws DiskError */
+export function replaceLog(parts: LogParts, offset: number): void {
+  restartLog(parts, offset);
+  parts.epochs.truncateFromEnd(0);
+  parts.producers.clear();
+  removeSnapshotsBelow(parts, Number.POSITIVE_INFINITY);
+  parts.snapshotOffset = -1;
+  parts.flushedSnapshotOffset = -1;
 }
 
 function startAt(parts: LogParts, offset: number): void {

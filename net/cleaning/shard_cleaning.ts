@@ -18,7 +18,7 @@ import type { LogConfig } from '../../engine/log/log_config.ts';
 import { partitionDirectoryName } from '../../engine/log/partition_directory.ts';
 import type { PartitionLog } from '../../engine/log/partition_log.ts';
 import { type Clock, DiskError } from '../../engine/ports.ts';
-import type { PartitionLeader } from '../../replication/partition/leader.ts';
+import type { PartitionReplica } from '../../replication/partition/replica.ts';
 import type { CleanerConfig } from '../config/cleaner_config.ts';
 import type { Logger } from '../logger.ts';
 import type { JobEvent, JobFailure, JobRequest } from './cleaner_messages.ts';
@@ -28,11 +28,11 @@ export interface ShardCleaningOptions {
   readonly config: () => CleanerConfig;
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly leaders: () => Iterable<PartitionLeader>;
+  readonly replicas: () => Iterable<PartitionReplica>;
   /** To main: how much the log needs it that needs it most. */
   readonly offer: (need: number) => void;
   /** The log's cleaned offset has moved. */
-  readonly onCleaned: (leader: PartitionLeader) => void;
+  readonly onCleaned: (replica: PartitionReplica) => void;
   /** The disk of the log's directory is broken. */
   readonly onBroken: (log: PartitionLog, error: DiskError) => void;
   /** Runs the function after the events of the current turn. */
@@ -40,7 +40,7 @@ export interface ShardCleaningOptions {
 }
 
 interface Job {
-  readonly leader: PartitionLeader;
+  readonly replica: PartitionReplica;
   readonly port: MessagePort;
   /** In place, and waiting for its names. */
   installed: InstalledSegment | null;
@@ -50,7 +50,7 @@ interface Job {
 }
 
 interface Candidate {
-  readonly leader: PartitionLeader;
+  readonly replica: PartitionReplica;
   readonly range: CleanableRange;
 }
 
@@ -66,7 +66,7 @@ export class ShardCleaning {
   /** Logs that cannot be cleaned, with the settings that they had then: others may help. */
   readonly #uncleanable = new WeakMap<PartitionLog, LogConfig>();
   /** The log that needs it most, by the last look. */
-  #offered: PartitionLeader | null = null;
+  #offered: PartitionReplica | null = null;
   #isLooking: boolean = false;
   #nextLookMs = 0;
   #isStopped: boolean = false;
@@ -93,12 +93,12 @@ export class ShardCleaning {
       port.close();
       return;
     }
-    const { leader, range } = best;
-    const job: Job = { leader, port, installed: null, isAborted: false, whenEnded: [] };
-    this.#jobs.set(leader.log, job);
+    const { replica, range } = best;
+    const job: Job = { replica, port, installed: null, isAborted: false, whenEnded: [] };
+    this.#jobs.set(replica.log, job);
     port.on('message', (event: JobEvent) => this.#onEvent(job, event));
     port.on('close', () => this.#end(job));
-    this.#begin(job, leader.log.cleaning.job(range, this.#options.clock.wallMs()));
+    this.#begin(job, replica.log.cleaning.job(range, this.#options.clock.wallMs()));
   }
 
   /** Puts the job together in as many turns as it takes, and hands it over. */
@@ -107,7 +107,7 @@ export class ShardCleaning {
     const { done, value } = making.next();
     if (done !== true) this.#options.defer(() => this.#begin(job, making));
     else if (value === null) job.port.close();
-    else this.#send(job, { type: 'job', job: value, topicId: job.leader.topicId });
+    else this.#send(job, { type: 'job', job: value, topicId: job.replica.topicId });
   }
 
   /**
@@ -148,22 +148,22 @@ export class ShardCleaning {
     if (this.#isLooking) return;
     this.#isLooking = true;
     this.#nextLookMs = this.#options.clock.monotonicMs() + this.#options.config().backoffMs;
-    const leaders = [...this.#options.leaders()];
+    const replicas = [...this.#options.replicas()];
     let need = 0;
-    let best: PartitionLeader | null = null;
+    let best: PartitionReplica | null = null;
     const lookOn = (from: number): void => {
       const untilMs = this.#options.clock.monotonicMs() + lookMsMax;
       let at = from;
-      while (at < leaders.length && this.#options.clock.monotonicMs() < untilMs) {
-        if (!this.#learn(leaders[at] as PartitionLeader)) continue;
-        const candidate = this.#judge(leaders[at] as PartitionLeader);
+      while (at < replicas.length && this.#options.clock.monotonicMs() < untilMs) {
+        if (!this.#learn(replicas[at] as PartitionReplica)) continue;
+        const candidate = this.#judge(replicas[at] as PartitionReplica);
         if (candidate !== null && needOf(candidate.range) > need) {
           need = needOf(candidate.range);
-          best = candidate.leader;
+          best = candidate.replica;
         }
         at += 1;
       }
-      if (at < leaders.length) {
+      if (at < replicas.length) {
         this.#options.defer(() => lookOn(at));
         return;
       }
@@ -174,31 +174,31 @@ export class ShardCleaning {
     lookOn(0);
   }
 
-  #mayBeCleaned({ log, refusal }: PartitionLeader): boolean {
+  #mayBeCleaned({ log, refusal }: PartitionReplica): boolean {
     if (!log.config.cleanupPolicy.compact || log.isDamaged || log.failure !== null) return false;
     if (refusal !== ErrorCode.NONE || log.cleaning.isSwapping) return false;
     return !this.#jobs.has(log) && this.#uncleanable.get(log) !== log.config;
   }
 
   /** Asks the next few segments of the log what there is to know; false when there are more of them. */
-  #learn(leader: PartitionLeader): boolean {
+  #learn(replica: PartitionReplica): boolean {
     try {
-      return !this.#mayBeCleaned(leader) || leader.log.cleaning.learn();
+      return !this.#mayBeCleaned(replica) || replica.log.cleaning.learn();
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
-      this.#giveUp(leader.log, error.message);
+      this.#giveUp(replica.log, error.message);
       return true;
     }
   }
 
   /** What of the log can be cleaned, or null when it is not worth it or not possible. */
-  #judge(leader: PartitionLeader): Candidate | null {
-    const { log } = leader;
-    if (!this.#mayBeCleaned(leader)) return null;
+  #judge(replica: PartitionReplica): Candidate | null {
+    const { log } = replica;
+    if (!this.#mayBeCleaned(replica)) return null;
     try {
-      const stable = stableOffsetOf(leader);
+      const stable = stableOffsetOf(replica);
       const range = log.cleaning.range(stable, this.#options.clock.wallMs());
-      return log.cleaning.isWorthIt(range) ? { leader, range } : null;
+      return log.cleaning.isWorthIt(range) ? { replica, range } : null;
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
       this.#giveUp(log, error.message);
@@ -224,14 +224,14 @@ export class ShardCleaning {
   }
 
   #install(job: Job, segment: CleanedSegment): boolean {
-    if (job.isAborted || job.leader.log.failure !== null) return false;
+    if (job.isAborted || job.replica.log.failure !== null) return false;
     try {
-      job.installed = job.leader.log.cleaning.install(segment);
+      job.installed = job.replica.log.cleaning.install(segment);
       return job.installed !== null;
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
       this.#options.logger.warn(
-        { partition: nameOf(job.leader.log), error },
+        { partition: nameOf(job.replica.log), error },
         'a cleaned segment cannot be opened',
       );
       return false;
@@ -239,17 +239,17 @@ export class ShardCleaning {
   }
 
   #finish(job: Job): void {
-    if (job.installed !== null) job.leader.log.cleaning.finish(job.installed);
+    if (job.installed !== null) job.replica.log.cleaning.finish(job.installed);
     job.installed = null;
   }
 
-  #done({ leader, isAborted }: Job, result: CleaningResult, elapsedMs: number): void {
-    const { log } = leader;
+  #done({ replica, isAborted }: Job, result: CleaningResult, elapsedMs: number): void {
+    const { log } = replica;
     // There may be more: its next look need not wait.
     this.#nextLookMs = 0;
     if (isAborted) return;
     log.cleaning.cleanedOffset = result.cleanedOffset;
-    this.#options.onCleaned(leader);
+    this.#options.onCleaned(replica);
     const { recordsRead, recordsKept, bytesRead, bytesWritten, keylessRecords } = result;
     const fields = {
       partition: nameOf(log),
@@ -270,7 +270,7 @@ export class ShardCleaning {
   }
 
   #failed(job: Job, { kind, reason }: JobFailure): void {
-    const { log } = job.leader;
+    const { log } = job.replica;
     const partition = nameOf(log);
     const { logger } = this.#options;
     if (kind === 'broken')
@@ -296,7 +296,7 @@ export class ShardCleaning {
   }
 
   #end(job: Job): void {
-    this.#jobs.delete(job.leader.log);
+    this.#jobs.delete(job.replica.log);
     for (const run of job.whenEnded.splice(0)) run();
     if (!this.#isStopped) this.tick();
   }
@@ -307,12 +307,12 @@ function needOf({ dirtyRatio, isOverdue }: CleanableRange): number {
 }
 
 /** A segment that is in place needs its names first: until then the next start finds it by its `.swap` file alone. */
-function isWanted({ leader: { log }, installed }: Job): boolean {
+function isWanted({ replica: { log }, installed }: Job): boolean {
   return installed !== null || (log.config.cleanupPolicy.compact && log.failure === null);
 }
 
 /** An open transaction's records may yet be aborted. */
-function stableOffsetOf({ log, lastStableOffset }: PartitionLeader): number {
+function stableOffsetOf({ log, lastStableOffset }: PartitionReplica): number {
   const open = log.producers.firstOpenTransactionOffset;
   return open < 0 ? lastStableOffset : Math.min(open, lastStableOffset);
 }

@@ -10,6 +10,8 @@ import { crossCheck } from './cross_checks.ts';
 import { type GroupConfig, readGroups } from './group_config.ts';
 import { brokerKeys } from './key_table.ts';
 import { type ListenerSettings, readListeners } from './listeners.ts';
+import { type QuorumConfig, readQuorum } from './quorum_config.ts';
+import { type ReplicationConfig, readReplication } from './replication_config.ts';
 import type { Settings } from './settings.ts';
 import { logDefaults } from './topic_config.ts';
 import { canonicalText } from './value_check.ts';
@@ -29,6 +31,8 @@ export interface BrokerConfig extends ListenerSettings {
   readonly defaultReplicationFactor: number;
   /** Where the topic has none of its own, see `minInsyncReplicasFor`. */
   readonly minInsyncReplicas: number;
+  /** Where the topic says nothing else. */
+  readonly uncleanLeaderElectionEnable: boolean;
   readonly autoCreateTopicsEnable: boolean;
   readonly deleteTopicEnable: boolean;
 
@@ -58,6 +62,8 @@ export interface BrokerConfig extends ListenerSettings {
   readonly numRecoveryThreadsPerDataDir: number;
 
   readonly groups: GroupConfig;
+  readonly quorum: QuorumConfig;
+  readonly replication: ReplicationConfig;
 
   /** Settings of a topic that has none of its own; see `logConfigFor`. */
   readonly logDefaults: LogConfig;
@@ -76,6 +82,7 @@ export type DynamicConfig = Pick<
   | 'cleaner'
   | 'logDefaults'
   | 'minInsyncReplicas'
+  | 'uncleanLeaderElectionEnable'
   | 'maxConnections'
   | 'maxConnectionsPerIp'
   | 'maxConnectionsPerIpOverrides'
@@ -105,9 +112,13 @@ export function localSurroundings(): Surroundings {
 
 /** Reads every key that Millrace acts on. Problems are recorded in `settings.problems`; the result counts only without errors. */
 export function buildBrokerConfig(settings: Settings, around: Surroundings): BrokerConfig {
+  const identity = readIdentity(settings, around.cores ?? 1);
+  const quorum = readQuorum(settings, identity.nodeId);
   const config: BrokerConfig = {
-    ...readListeners(settings, around.hostname),
-    ...readIdentity(settings, around.cores ?? 1),
+    ...readListeners(settings, around.hostname, quorum.voters.length > 0),
+    ...identity,
+    quorum,
+    replication: readReplication(settings),
     ...readStorage(settings, around.cwd),
     ...readTopicDefaults(settings),
     ...readNetworkLimits(settings, around.memoryBytes),
@@ -117,7 +128,6 @@ export function buildBrokerConfig(settings: Settings, around: Surroundings): Bro
     explicit: explicitTexts(settings),
     overrides: { cluster: {}, broker: {} },
   };
-  readQuorum(settings, config.nodeId);
   crossCheck(settings, config);
   return config;
 }
@@ -128,6 +138,7 @@ export function readDynamicConfig(settings: Settings): DynamicConfig {
     logDefaults: logDefaults(settings, readDurability(settings)),
     ...readCleaner(settings),
     minInsyncReplicas: settings.number('min.insync.replicas'),
+    uncleanLeaderElectionEnable: settings.boolean('unclean.leader.election.enable'),
     maxConnections: settings.number('max.connections'),
     maxConnectionsPerIp: settings.number('max.connections.per.ip'),
     maxConnectionsPerIpOverrides: readOverrides(settings),
@@ -275,32 +286,6 @@ function readUpkeep(
       'producer.id.expiration.check.interval.ms',
     ),
   };
-}
-
-/** One voter, this node, is all that this version knows: anything else must not look as if it worked. */
-function readQuorum(settings: Settings, nodeId: number): void {
-  const several = 'several voters are not supported yet in this version';
-  const voters = settings.list('controller.quorum.voters');
-  const key = 'controller.quorum.voters';
-  if (voters.length > 1) {
-    settings.refuse(key, `${several}. Allowed: one, this node, or leave it out`);
-  } else if (voters[0] !== undefined) {
-    const id = /^(\d+)@.+:\d+$/.exec(voters[0])?.[1];
-    if (id === undefined) settings.refuse(key, 'allowed: id@host:port');
-    else if (Number(id) !== nodeId) {
-      settings.refuse(
-        key,
-        `the only voter must be this node. Allowed: ${nodeId}@host:port, or leave it out`,
-      );
-    }
-  }
-  const bootstrap = settings.list('controller.quorum.bootstrap.servers');
-  if (bootstrap.length > 1) {
-    settings.refuse(
-      'controller.quorum.bootstrap.servers',
-      `${several}. Allowed: one, this node, or leave it out`,
-    );
-  }
 }
 
 function explicitTexts(settings: Settings): Record<string, string> {

@@ -10,10 +10,12 @@ const logOverheadBytes = 12;
 export function crossCheck(settings: Settings, config: BrokerConfig): void {
   checkRequestMemory(settings, config);
   checkRetention(settings);
+  checkInterBroker(settings, config);
   if (settings.problems.errors.length > 0) return;
   warnOfBatchSize(settings, config);
   warnOfFlushing(settings, config);
-  warnOfReplication(settings, config);
+  if (config.quorum.voters.length === 0) warnOfReplication(settings, config);
+  else warnOfControllers(settings, config);
   for (const [index, listener] of config.listeners.entries()) {
     warnOfListener(settings, listener, config.advertisedListeners[index] as Listener);
   }
@@ -75,6 +77,37 @@ function warnOfReplication(settings: Settings, config: BrokerConfig): void {
       `min.insync.replicas=${minInsyncReplicas}, but this cluster has one broker: producers with acks=all will be refused.`,
     );
   }
+}
+
+/** Brokers on other machines find this one by what it advertises for the listener that is for them. */
+function checkInterBroker(settings: Settings, config: BrokerConfig): void {
+  const { quorum, nodeId, interBrokerListenerName, advertisedListeners } = config;
+  const elsewhere = quorum.voters.find(
+    (voter) => voter.nodeId !== nodeId && !isLoopback(voter.host),
+  );
+  const own = advertisedListeners.find(({ name }) => name === interBrokerListenerName);
+  if (elsewhere === undefined || own === undefined || !isLoopback(own.host)) return;
+  settings.refuse(
+    settings.has('advertised.listeners') ? 'advertised.listeners' : 'listeners',
+    `the other brokers of the cluster would be sent to ${own.host}, and voter ${elsewhere.nodeId} is at ${elsewhere.host}. Allowed: for ${own.name} an address by which other hosts reach this one`,
+  );
+}
+
+function warnOfControllers(settings: Settings, config: BrokerConfig): void {
+  const { quorum, nodeId, controllerListeners } = config;
+  for (const { name, host, port } of controllerListeners) {
+    if (isLoopback(host)) continue;
+    const where = isWildcard(host) ? 'all interfaces' : host;
+    settings.problems.warn(
+      `Listener ${name} on ${where}, port ${port}: everybody who can connect can change the cluster's metadata, there is no authentication yet.`,
+    );
+  }
+  const own = quorum.voters.find((voter) => voter.nodeId === nodeId);
+  const ports = controllerListeners.map(({ port }) => port);
+  if (own === undefined || ports.includes(own.port) || ports.includes(0)) return;
+  settings.problems.warn(
+    `controller.quorum.voters sends the other voters to port ${own.port} of this node, and its listener for controllers is on ${ports.join(', ')}.`,
+  );
 }
 
 function warnOfListener(settings: Settings, listener: Listener, advertised: Listener): void {

@@ -17,9 +17,11 @@ export interface ListenerSettings {
   readonly listeners: readonly Listener[];
   /** One for each of `listeners`, in the same order: where clients are sent. */
   readonly advertisedListeners: readonly Listener[];
-  /** Listeners named in `controller.listener.names`: with one voter nobody would connect, they stay closed. */
+  /** Listeners named in `controller.listener.names`. Of a node that is alone they stay closed: nobody would connect. */
   readonly controllerListeners: readonly Listener[];
-  /** Name of the listener that brokers would use among themselves. */
+  /** One for each of them, in the same order: where the other members of the quorum find this node. */
+  readonly advertisedControllerListeners: readonly Listener[];
+  /** Name of the listener that brokers use among themselves. */
   readonly interBrokerListenerName: string;
 }
 
@@ -32,8 +34,15 @@ interface Endpoint {
 
 const refusedProtocols: ReadonlySet<string> = new Set(['SSL', 'SASL_PLAINTEXT', 'SASL_SSL']);
 
-/** Reads and checks all listener keys. `hostname` is what is advertised for a listener on all interfaces. */
-export function readListeners(settings: Settings, hostname: string): ListenerSettings {
+/**
+ * Reads and checks all listener keys. `hostname` is what is advertised for a listener on all interfaces; `isCluster`: the
+ * controllers' listeners are opened, and there must be one.
+ */
+export function readListeners(
+  settings: Settings,
+  hostname: string,
+  isCluster: boolean,
+): ListenerSettings {
   const controllerNames = settings
     .list('controller.listener.names')
     .map((name) => name.toUpperCase());
@@ -49,19 +58,38 @@ export function readListeners(settings: Settings, hostname: string): ListenerSet
       'every listener is kept for controllers by controller.listener.names. Allowed: at least one for clients',
     );
   }
-  if (controller.length > 0) {
-    const texts = controller.map(({ text }) => text).join(', ');
-    settings.problems.warn(
-      `Controller listener ${texts} stays closed: this node is the only voter.`,
-    );
-  }
+  checkController(settings, controller, controllerNames, isCluster);
   const listeners = open.map(plain);
+  const controllerListeners = controller.map(plain);
+  const told = advertised(
+    settings,
+    [...listeners, ...controllerListeners],
+    controllerNames,
+    hostname,
+  );
   return {
     listeners,
-    advertisedListeners: advertised(settings, listeners, controllerNames, hostname),
-    controllerListeners: controller.map(plain),
+    advertisedListeners: told.slice(0, listeners.length),
+    controllerListeners,
+    advertisedControllerListeners: told.slice(listeners.length),
     interBrokerListenerName: interBrokerName(settings, listeners),
   };
+}
+
+function checkController(
+  settings: Settings,
+  controller: readonly Endpoint[],
+  names: readonly string[],
+  isCluster: boolean,
+): void {
+  if (isCluster && controller.length === 0)
+    settings.refuse(
+      'listeners',
+      `a node of a cluster needs a listener for the controllers' quorum as well. Allowed: one more, such as ${names[0] ?? 'CONTROLLER'}://:9093`,
+    );
+  if (isCluster || controller.length === 0) return;
+  const texts = controller.map(({ text }) => text).join(', ');
+  settings.problems.warn(`Controller listener ${texts} stays closed: this node is the only voter.`);
 }
 
 function plain({ name, host, port }: Endpoint): Listener {
@@ -181,9 +209,10 @@ function advertised(
   const all = endpoints(settings, key);
   checkDuplicates(settings, key, all, false);
   for (const endpoint of all) {
-    if (controllerNames.includes(endpoint.name)) continue;
+    const isKnown = listeners.some(({ name }) => name === endpoint.name);
+    if (!isKnown && controllerNames.includes(endpoint.name)) continue;
     given.set(endpoint.name, endpoint);
-    if (!listeners.some(({ name }) => name === endpoint.name)) {
+    if (!isKnown) {
       settings.refuse(
         key,
         `listeners has no ${endpoint.name}. Allowed: the names in listeners (${listeners.map(({ name }) => name).join(', ')})`,

@@ -1,19 +1,21 @@
 /**
- * A shard's part of the thread fabric: its peers, its doorbell, and the turn in which it looks into all of its rings.
+ * A thread's part of the fabric: its peers, its doorbell, and the turn in which it looks into all of its rings.
  *
- * Thread: the shard's own. Memory: this shard's slabs stay its own; peers are told of each before they need it.
- * With one shard there are no peers, and nothing here ever runs.
+ * Thread: the shard's own, or the replication thread. Memory: this thread's slabs stay its own; peers are told of each
+ * before they need it. A lone shard has no peers, and nothing here ever runs.
  */
 import { Doorbell } from '../../engine/thread/doorbell.ts';
 import type { RequestHandler } from '../../engine/thread/link.ts';
+import type { Words } from '../../engine/thread/ring.ts';
 import type { FabricMemory } from './fabric_memory.ts';
-import type { PartitionServer } from './partition_server.ts';
 import { Peer } from './peer.ts';
+import { RemoteFollowers } from './remote_followers.ts';
 import { RemotePartitions } from './remote_partitions.ts';
 
 export interface FabricOptions {
   readonly memory: FabricMemory;
-  readonly server: PartitionServer;
+  /** Does what peers ask. */
+  readonly serve: (peer: Peer, words: Words, at: number) => boolean;
   /** A watched partition of another shard has more to read. */
   readonly onMoved: (number: number) => void;
   /** All that had come was looked at: send what was answered. */
@@ -28,21 +30,24 @@ interface Served {
 export class Fabric {
   /** The other shards' partitions, for this one's handlers. */
   readonly remote: RemotePartitions;
+  /** Those of them that this broker follows, for the replication thread. */
+  readonly followers: RemoteFollowers;
   readonly #options: FabricOptions;
   readonly #peers: readonly Served[];
   readonly #doorbell: Doorbell;
   #isRetryDue: boolean = false;
 
   constructor(options: FabricOptions) {
-    const { memory, server } = options;
+    const { memory, serve } = options;
     this.#options = options;
     this.#peers = memory.peers.map((one) => {
       const peer = new Peer(one);
-      return { peer, handle: (words, at) => server.serve(peer, words, at) };
+      return { peer, handle: (words, at) => serve(peer, words, at) };
     });
     const byShard: (Peer | undefined)[] = [];
     for (const { peer } of this.#peers) byShard[peer.shard] = peer;
     this.remote = new RemotePartitions(byShard);
+    this.followers = new RemoteFollowers(byShard);
     this.#doorbell = new Doorbell(memory.flag, () => this.#turn());
     for (const { bellPort } of memory.peers) this.#doorbell.listen(bellPort);
   }
@@ -51,6 +56,11 @@ export class Fabric {
   get isCongested(): boolean {
     for (const { peer } of this.#peers) if (peer.asker.isCongested) return true;
     return false;
+  }
+
+  /** Requests to peers that are not answered to the end. */
+  get openCount(): number {
+    return this.#peers.reduce((count, { peer }) => count + peer.asker.openCount, 0);
   }
 
   /** How often the thread was woken by its peers. */

@@ -1,6 +1,7 @@
 /**
  * What the shards share: rings between every two of them, a doorbell for each, ports for the doorbells, for the
- * announcements of slabs and for calls.
+ * announcements of slabs and for calls. In a cluster the replication thread takes part, with the number after the last
+ * shard's and no partitions of its own.
  *
  * Thread: made on main, which keeps nothing of it. Memory: zero pages until two shards first talk.
  */
@@ -8,7 +9,7 @@ import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { createDoorbellFlag } from '../../engine/thread/doorbell.ts';
 import { createLink, type LinkMemory } from '../../engine/thread/link.ts';
 
-/** Another shard, as one sees it. */
+/** Another shard (or the replication thread), as one sees it. */
 export interface PeerMemory {
   readonly shard: number;
   /** This shard asks, the peer answers. */
@@ -26,14 +27,16 @@ export interface PeerMemory {
 /** What one shard gets. */
 export interface FabricMemory {
   readonly shard: number;
+  /** Without the replication thread. */
   readonly shardCount: number;
   readonly flag: SharedArrayBuffer;
   readonly peers: readonly PeerMemory[];
 }
 
-/** For each of `shardCount` shards its part. */
-export function createFabric(shardCount: number): FabricMemory[] {
-  const shards = Array.from({ length: shardCount }, (_, shard) => ({
+/** For each of `shardCount` shards its part, and then the replication thread's, if there is to be one. */
+export function createFabric(shardCount: number, withReplication = false): FabricMemory[] {
+  const length = shardCount + (withReplication ? 1 : 0);
+  const shards = Array.from({ length }, (_, shard) => ({
     shard,
     shardCount,
     flag: createDoorbellFlag(),

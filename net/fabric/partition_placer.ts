@@ -17,11 +17,14 @@ interface MutablePlacement {
 export class PartitionPlacer {
   /** Partitions on each shard. */
   readonly #loads: number[];
+  readonly #isAlone: boolean;
   readonly #topics = new Map<string, MutablePlacement>();
   #nextNumber = 1;
 
-  constructor(shardCount: number) {
+  /** @param threadCount with the replication thread, which has no partitions but is told of them */
+  constructor(shardCount: number, threadCount: number = shardCount) {
     this.#loads = new Array<number>(shardCount).fill(0);
+    this.#isAlone = threadCount === 1;
   }
 
   /** All that is placed. */
@@ -29,9 +32,9 @@ export class PartitionPlacer {
     return [...this.#topics.values()];
   }
 
-  /** Places what the delta creates, and returns it, for the shards. With one shard there is nothing to place. */
+  /** Places what the delta creates, and returns it, for the threads. A lone one has nothing to be told. */
   follow({ records }: MetadataDelta): TopicPlacement[] {
-    if (this.#loads.length === 1) return [];
+    if (this.#isAlone) return [];
     const placed = new Map<string, MutablePlacement>();
     for (const record of records) {
       if (record.type === 'RemoveTopicRecord') {

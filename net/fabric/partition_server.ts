@@ -10,12 +10,13 @@ import { ErrorCode } from '../../engine/error_code.gen.ts';
 import { newAppendResult } from '../../engine/log/append_result.ts';
 import type { ReadAhead } from '../../engine/read_ahead.ts';
 import type { Words } from '../../engine/thread/ring.ts';
-import type { PartitionLeader } from '../../replication/partition/leader.ts';
+import type { FollowersWait, PartitionLeader } from '../../replication/partition/leader.ts';
 import { coldTriesMax, lookUpWarm, warm } from '../cold_looks.ts';
 import {
   failedLook,
   type HeldSlice,
   type Look,
+  type LookingReplica,
   type LookRequest,
   lookAt,
 } from '../partition_look.ts';
@@ -28,6 +29,7 @@ import {
 } from '../partition_offsets.ts';
 import type { PartitionTable } from '../partition_table.ts';
 import type { ShardLogger } from '../shard_context.ts';
+import type { FollowerServer } from './follower_server.ts';
 import type { Peer } from './peer.ts';
 import type { Placements } from './placements.ts';
 import { RemoteWaiter } from './remote_waiter.ts';
@@ -52,8 +54,12 @@ import {
 export interface PartitionServerOptions {
   readonly partitions: PartitionTable;
   readonly placements: Placements;
+  /** For what the replication thread asks. */
+  readonly followers: FollowerServer;
   readonly readAhead: ReadAhead;
   readonly logger: ShardLogger;
+  /** Monotonic milliseconds. */
+  readonly nowMs: () => number;
 }
 
 interface Watched {
@@ -69,8 +75,8 @@ export class PartitionServer {
   /** Segments that other shards send from, by pin; null: free. */
   readonly #pins: (HeldSlice['segment'] | null)[] = [];
   readonly #freePins: number[] = [];
-  /** Who wants to know when the high watermark moves; forgotten once told. */
-  readonly #watched = new Map<PartitionLeader, Watched>();
+  /** Who wants to know when the high watermark moves, or of a write, for followers; forgotten once told. */
+  readonly #watched = new Map<PartitionLeader | FollowersWait, Watched>();
 
   constructor(options: PartitionServerOptions) {
     this.#options = options;
@@ -98,17 +104,22 @@ export class PartitionServer {
       case Ask.endOfEpoch:
         this.#endOfEpoch(peer, words, at);
         return true;
+      case Ask.replicate:
+        return this.#options.followers.replicate(peer, words, at);
+      case Ask.followerState:
+        this.#options.followers.state(peer, words, at);
+        return true;
       default:
         return assert.fail(`a request of kind ${words.numbers[at]}`);
     }
   }
 
-  /** The partition has more to read, or takes no requests any more. */
-  moved(leader: PartitionLeader): void {
+  /** The partition has more to read, for consumers or for followers, or takes no requests any more. */
+  moved(what: PartitionLeader | FollowersWait): void {
     if (this.#watched.size === 0) return;
-    const watched = this.#watched.get(leader);
+    const watched = this.#watched.get(what);
     if (watched === undefined) return;
-    this.#watched.delete(leader);
+    this.#watched.delete(what);
     for (const peer of watched.peers) peer.answerer.tell(watched.number);
   }
 
@@ -166,7 +177,9 @@ export class PartitionServer {
     const flags = numbers[at + LookWord.flags] as number;
     const number = numbers[at + partitionWord] as number;
     const leader = this.#leaderOf(number);
-    if (leader !== undefined && (flags & LookFlag.watch) !== 0) this.#watch(leader, number, peer);
+    const replica = this.#replicaOf(numbers, at);
+    if (leader !== undefined && (flags & LookFlag.watch) !== 0)
+      this.#watch(replica === null ? leader : leader.followers, number, peer);
     const asked: LookRequest = {
       fetchOffset: numbers[at + LookWord.fetchOffset] as number,
       maxBytes: numbers[at + LookWord.maxBytes] as number,
@@ -174,7 +187,15 @@ export class PartitionServer {
       lastFetchedEpoch: numbers[at + LookWord.lastFetchedEpoch] as number,
     };
     const isReadCommitted = (flags & LookFlag.readCommitted) !== 0;
-    this.#tryLook(peer, numbers[at + 1] as number, number, asked, isReadCommitted, 0);
+    this.#tryLook(peer, numbers[at + 1] as number, number, asked, isReadCommitted, replica, 0);
+  }
+
+  /** Null: a client looks. */
+  #replicaOf(numbers: Float64Array, at: number): LookingReplica | null {
+    const brokerId = numbers[at + LookWord.replicaId] as number;
+    if (brokerId < 0) return null;
+    const brokerEpoch = numbers[at + LookWord.replicaEpoch] as number;
+    return { brokerId, brokerEpoch, nowMs: this.#options.nowMs() };
   }
 
   /** Answers now, or when what the look missed has come from the device. */
@@ -184,17 +205,26 @@ export class PartitionServer {
     number: number,
     asked: LookRequest,
     isReadCommitted: boolean,
+    replica: LookingReplica | null,
     tries: number,
   ): void {
     const leader = this.#leaderOf(number);
     const look =
       leader === undefined
         ? failedLook(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        : lookAt(leader, asked, asked.maxBytes, true, isReadCommitted, tries >= coldTriesMax);
+        : lookAt(
+            leader,
+            asked,
+            asked.maxBytes,
+            true,
+            isReadCommitted,
+            tries >= coldTriesMax,
+            replica,
+          );
     if (look.cold === null) this.#answerLook(peer, exchange, look);
     else
       warm(this.#options.readAhead, peer, [look.cold], () =>
-        this.#tryLook(peer, exchange, number, asked, isReadCommitted, tries + 1),
+        this.#tryLook(peer, exchange, number, asked, isReadCommitted, replica, tries + 1),
       );
   }
 
@@ -216,9 +246,9 @@ export class PartitionServer {
     answerer.answer(Answer.looked, exchange, true);
   }
 
-  #watch(leader: PartitionLeader, number: number, peer: Peer): void {
-    const watched = this.#watched.get(leader);
-    if (watched === undefined) this.#watched.set(leader, { number, peers: new Set([peer]) });
+  #watch(what: PartitionLeader | FollowersWait, number: number, peer: Peer): void {
+    const watched = this.#watched.get(what);
+    if (watched === undefined) this.#watched.set(what, { number, peers: new Set([peer]) });
     else watched.peers.add(peer);
   }
 

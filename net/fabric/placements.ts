@@ -27,15 +27,18 @@ export interface TopicPlacement {
 
 export class Placements {
   readonly shard: number;
-  /** One shard owns everything, and main does not tell it so. */
+  /** A lone shard owns everything, and main does not tell it so. */
   readonly #isAlone: boolean;
   readonly #byTopic = new Map<string, (PlacedPartition | undefined)[]>();
   readonly #byNumber = new Map<number, PlacedPartition>();
 
-  /** @param shardCount of the broker; `shard` is this one's number, from 0 */
-  constructor(shard: number, shardCount: number) {
+  /**
+   * @param shard this thread's number, from 0
+   * @param threadCount of the broker's fabric: its shards, and the replication thread where there is one
+   */
+  constructor(shard: number, threadCount: number) {
     this.shard = shard;
-    this.#isAlone = shardCount === 1;
+    this.#isAlone = threadCount === 1;
   }
 
   add(topics: readonly TopicPlacement[]): void {

@@ -88,13 +88,16 @@ export class RemotePartitions {
 
   /**
    * Looks at a partition for a fetch; the first batch is found whatever its size.
-   * @param watch have `PlacedPartition.moves` count the next move of the high watermark after this look
+   * @param watch have `PlacedPartition.moves` count the next move of the high watermark after this look; for a follower
+   *   the next write
+   * @param replica the follower that fetches; null: a client
    */
   look(
     placed: PlacedPartition,
     asked: LookRequest,
     isReadCommitted: boolean,
     watch: boolean,
+    replica: { readonly brokerId: number; readonly brokerEpoch: number } | null,
     onLooked: (look: Look) => void,
   ): void {
     const peer = this.#peer(placed);
@@ -106,6 +109,8 @@ export class RemotePartitions {
     numbers[LookWord.lastFetchedEpoch] = asked.lastFetchedEpoch;
     numbers[LookWord.flags] =
       (isReadCommitted ? LookFlag.readCommitted : 0) | (watch ? LookFlag.watch : 0);
+    numbers[LookWord.replicaId] = replica?.brokerId ?? -1;
+    numbers[LookWord.replicaEpoch] = replica?.brokerEpoch ?? -1;
     const onAnswer = (words: Words, at: number): void => onLooked(readLook(peer, words, at));
     peer.asker.ask(Ask.look, { onAnswer }, 1, false);
   }

@@ -1,5 +1,5 @@
 /**
- * What shards say to each other about partitions: kinds of requests and answers, and which word of a descriptor holds
+ * What threads say to each other about partitions: kinds of requests and answers, and which word of a descriptor holds
  * what. See `engine/thread/link.ts` for the words in front (kind, exchange, last).
  *
  * Offsets, positions and ids are numbers; timestamps are 64-bit integers (`longs`).
@@ -7,7 +7,15 @@
 import { linkLimits } from '../../engine/thread/link.ts';
 import type { Words } from '../../engine/thread/ring.ts';
 
-export const Ask = { append: 1, look: 2, unpin: 3, findOffset: 4, endOfEpoch: 5 } as const;
+export const Ask = {
+  append: 1,
+  look: 2,
+  unpin: 3,
+  findOffset: 4,
+  endOfEpoch: 5,
+  replicate: 6,
+  followerState: 7,
+} as const;
 export const Answer = {
   written: 1,
   committed: 2,
@@ -15,6 +23,7 @@ export const Answer = {
   looked: 4,
   foundOffset: 5,
   endOfEpoch: 6,
+  followed: 7,
 } as const;
 
 /** Word 2 of every request but `unpin`: the partition's number. */
@@ -50,6 +59,9 @@ export const LookWord = {
   currentLeaderEpoch: 5,
   lastFetchedEpoch: 6,
   flags: 7,
+  /** Of a follower; -1: a client looks. */
+  replicaId: 8,
+  replicaEpoch: 9,
 } as const;
 export const LookFlag = { readCommitted: 1, watch: 2 } as const;
 export const LookedWord = {
@@ -78,6 +90,25 @@ export const FoundOffsetWord = { offset: 4, timestamp: 5, leaderEpoch: 6 } as co
 
 export const EndOfEpochWord = { currentLeaderEpoch: 3, epoch: 4 } as const;
 export const EndedWord = { epoch: 4, endOffset: 5 } as const;
+
+/** What a leader answered to a follower of this process. */
+export const ReplicateWord = {
+  /** -1: no records. */
+  slab: 3,
+  start: 4,
+  length: 5,
+  /** That the fetch was made with. */
+  leaderEpoch: 6,
+  errorCode: 7,
+  highWatermark: 8,
+  logStartOffset: 9,
+  isDiverging: 10,
+  divergingEpoch: 11,
+  divergingEnd: 12,
+} as const;
+export const FollowerStateWord = { leaderEpoch: 3 } as const;
+/** Of the answer to both: where the follower's log ends now. */
+export const FollowedWord = { fetchOffset: 4, lastFetchedEpoch: 5, logStartOffset: 6 } as const;
 
 const textBytesMax = (linkLimits.words - RefusedWord.text) * 8;
 

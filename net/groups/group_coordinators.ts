@@ -1,8 +1,9 @@
 /**
- * The group coordinators of a shard: one for each partition of `__consumer_offsets` that it owns.
+ * The group coordinators of a shard: one for each partition of `__consumer_offsets` that is led on it.
  *
- * Thread: the shard's own. Each begins to load its log as soon as the partition is there, which holds up neither the
- * start nor other requests; until it is done its groups hear COORDINATOR_LOAD_IN_PROGRESS.
+ * Thread: the shard's own. Each begins to load its log as soon as the partition is led here, which holds up neither the
+ * start nor other requests; until it is done its groups hear COORDINATOR_LOAD_IN_PROGRESS. It resigns when another
+ * broker leads.
  */
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import type { TopicDirectory } from '../../engine/groups/coordinator_events.ts';
@@ -88,8 +89,8 @@ export class GroupCoordinators {
   apply(changes: MetadataChanges): void {
     for (const { topic, partition } of changes.deletedPartitions)
       if (topic.name === offsetsTopicName) this.#drop(partition.partitionId);
-    for (const { topic, partition } of changes.createdPartitions)
-      if (topic.name === offsetsTopicName) this.#find(partition.partitionId);
+    for (const { topic, partition } of [...changes.createdPartitions, ...changes.changedPartitions])
+      if (topic.name === offsetsTopicName) this.#follow(partition.partitionId);
     const changed = new Set(changes.createdPartitions.map(({ topic }) => topic.name));
     const deleted = changes.deletedTopics.map(({ name }) => name);
     if (changed.size === 0 && deleted.length === 0) return;
@@ -170,6 +171,13 @@ export class GroupCoordinators {
     this.#byPartition.set(partition, coordinator);
     this.#loader.add(coordinator);
     return coordinator;
+  }
+
+  /** The partition is led here now, or no more, or again after another broker has led it. */
+  #follow(partition: number): void {
+    const leader = this.#options.partitions.byName(offsetsTopicName, partition);
+    if (this.#byPartition.get(partition)?.leader !== leader) this.#drop(partition);
+    if (leader !== undefined) this.#find(partition);
   }
 
   #drop(partition: number): void {

@@ -141,6 +141,11 @@ export class PartitionCoordinator implements Parkable {
 
   /** The log has stored an append for good, or has not. For the append. */
   onCommitted(append: CoordinatorAppend, error: ErrorCode): void {
+    if (error === ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND && this.#appends.has(append)) {
+      // It is in the log and cannot be undone: the replicas will be back, or another broker leads.
+      this.leader.wait(append);
+      return;
+    }
     if (!this.#appends.delete(append)) return;
     const { appendId } = append;
     if (error === ErrorCode.NONE) this.#step({ type: 'committed', appendId });

@@ -10,7 +10,12 @@
  */
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import { lookUpWarm } from '../cold_looks.ts';
-import { findOffset, type OffsetAnswer, SpecialTimestamp } from '../partition_offsets.ts';
+import {
+  findOffset,
+  followersIsolation,
+  type OffsetAnswer,
+  SpecialTimestamp,
+} from '../partition_offsets.ts';
 import type {
   ListOffsetsRequestListOffsetsPartition,
   ListOffsetsRequestListOffsetsTopic,
@@ -38,7 +43,9 @@ const offsetNotAvailableSince = 5;
 type Answer = ListOffsetsResponseListOffsetsPartitionResponseInput;
 
 export function listOffsetsHandler(services: ShardServices): Handler {
-  return rpc('ListOffsets', 1, 11, ({ topics, isolationLevel }, { apiVersion }) => {
+  return rpc('ListOffsets', 1, 11, (request, { apiVersion }) => {
+    const { topics, replicaId } = request;
+    const isolationLevel = replicaId >= 0 ? followersIsolation : request.isolationLevel;
     const answered = mapAll(topics, (topic) =>
       answerTopic(services, topic, isolationLevel, apiVersion),
     );

@@ -11,13 +11,19 @@ import { ErrorCode } from '../../engine/error_code.gen.ts';
 import type { ColdRead } from '../../engine/ports.ts';
 import { coldTriesMax, warm } from '../cold_looks.ts';
 import type { PlacedPartition } from '../fabric/placements.ts';
-import { failedLook, type HeldSlice, type Look, lookAt } from '../partition_look.ts';
+import {
+  failedLook,
+  type HeldSlice,
+  type Look,
+  type LookingReplica,
+  lookAt,
+} from '../partition_look.ts';
 import type {
   FetchRequest,
   FetchResponseFetchableTopicResponseInput,
   FetchResponsePartitionDataInput,
 } from '../protocol/messages.gen.ts';
-import { isHere, type Place } from '../routes.ts';
+import { type FetchWait, isHere, type Place } from '../routes.ts';
 import {
   type FetchPartition,
   type FetchSession,
@@ -30,6 +36,8 @@ import type { RequestContext } from '../server/request_context.ts';
 import type { ShardServices } from '../shard_services.ts';
 
 const readCommitted = 1;
+/** Followers tell the epoch of their broker from this version on (KIP-903). */
+const replicaStateSince = 15;
 /** Fetch requests name topics by id from this version on. */
 export const topicIdsSince = 13;
 /** Older clients take KAFKA_STORAGE_ERROR for a fatal one: this one makes them try again. */
@@ -66,7 +74,9 @@ export class FetchRun implements Parkable {
   #stopWarming: (() => void) | null = null;
   /** On the monotonic clock of the purgatory; 0 before the first look has ended. */
   #deadlineMs = 0;
-  #parked: Parked<Place> | null = null;
+  #parked: Parked<FetchWait> | null = null;
+  /** The follower that fetches; null: a consumer does. */
+  readonly #replica: LookingReplica | null;
   /** The time to wait is over: what is found is the answer. */
   #isExpired: boolean = false;
   #isAborted: boolean = false;
@@ -83,6 +93,7 @@ export class FetchRun implements Parkable {
     this.#sessionId = resolved.sessionId;
     this.#session = resolved.session;
     this.#incremental = resolved.incremental;
+    this.#replica = this.#replicaOf(request);
     // A copy: answering moves partitions to the end of the session that it came from.
     this.#partitions = [...resolved.partitions];
   }
@@ -91,6 +102,7 @@ export class FetchRun implements Parkable {
     if (this.#request.maxWaitMs <= 0 || this.#partitions.length === 0) this.#isExpired = true;
     else this.#deadlineMs = this.#services.purgatory.nowMs() + this.#request.maxWaitMs;
     this.#ctx.onAbort = () => this.#abort();
+    if (this.#replica !== null) this.#ctx.onOvertaken = () => this.#endWait();
     this.#look();
   }
 
@@ -102,6 +114,15 @@ export class FetchRun implements Parkable {
   expire(): void {
     this.#isExpired = true;
     if (this.#outstanding === 0) this.#look();
+  }
+
+  /** A follower has something else to ask for, and would rather have the answer now. */
+  #endWait(): void {
+    if (this.#isExpired) return;
+    this.#isExpired = true;
+    queueMicrotask(() => {
+      if (!this.#isAborted && !this.#ctx.answered && this.#outstanding === 0) this.#look();
+    });
   }
 
   get #maxBytes(): number {
@@ -130,7 +151,8 @@ export class FetchRun implements Parkable {
     this.#outstanding += 1;
     const asked = this.#partitions[index]!;
     const isReadCommitted = this.#isReadCommitted;
-    this.#services.remote.look(place, asked, isReadCommitted, !this.#isExpired, (look) => {
+    const watch = !this.#isExpired;
+    this.#services.remote.look(place, asked, isReadCommitted, watch, this.#replica, (look) => {
       remote.look = look;
       this.#outstanding -= 1;
       if (this.#outstanding === 0) this.#conclude();
@@ -177,7 +199,10 @@ export class FetchRun implements Parkable {
   #park(): void {
     if (this.#parked !== null) return;
     const { purgatory } = this.#services;
-    const places = this.#places.filter((place) => typeof place !== 'number');
+    const places: FetchWait[] = [];
+    for (const place of this.#places)
+      if (typeof place !== 'number')
+        places.push(this.#replica !== null && isHere(place) ? place.followers : place);
     const waitMs = Math.max(0, this.#deadlineMs - purgatory.nowMs());
     this.#parked = purgatory.park(this, places, waitMs);
   }
@@ -198,7 +223,15 @@ export class FetchRun implements Parkable {
       let look: Look;
       if (typeof place === 'number') look = failedLook(place);
       else if (isHere(place))
-        look = lookAt(place, asked, bytesLeft, first, this.#isReadCommitted, mayWait);
+        look = lookAt(
+          place,
+          asked,
+          bytesLeft,
+          first,
+          this.#isReadCommitted,
+          mayWait,
+          this.#replica,
+        );
       else {
         look = this.#remote[index]!.look!;
         // Its shard did not know what else there is.
@@ -216,12 +249,17 @@ export class FetchRun implements Parkable {
   /** Where the partition is, or why there is none. */
   #find(asked: FetchPartition): Place | ErrorCode {
     const { routes } = this.#services;
-    const replicaId =
-      this.#ctx.apiVersion >= 15 ? this.#request.replicaState.replicaId : this.#request.replicaId;
-    if (replicaId >= 0) return ErrorCode.REPLICA_NOT_AVAILABLE;
     return this.#ctx.apiVersion >= topicIdsSince
       ? routes.byId(asked.topicId, asked.partition)
       : routes.byName(asked.topic, asked.partition);
+  }
+
+  #replicaOf({ replicaId, replicaState }: FetchRequest): LookingReplica | null {
+    const isStateTold = this.#ctx.apiVersion >= replicaStateSince;
+    const brokerId = isStateTold ? replicaState.replicaId : replicaId;
+    if (brokerId < 0) return null;
+    const brokerEpoch = isStateTold ? Number(replicaState.replicaEpoch) : -1;
+    return { brokerId, brokerEpoch, nowMs: this.#services.clock.monotonicMs() };
   }
 
   #isEnough(looks: readonly Look[]): boolean {
@@ -272,7 +310,9 @@ export class FetchRun implements Parkable {
 
   #partitionData({ partition }: FetchPartition, look: Look): FetchResponsePartitionDataInput {
     const { errorCode } = look;
-    const served = errorCode === ErrorCode.NONE;
+    // A follower whose end is out of range has to know where to go on.
+    const isTold = this.#replica !== null && errorCode === ErrorCode.OFFSET_OUT_OF_RANGE;
+    const served = errorCode === ErrorCode.NONE || isTold;
     const isKnown =
       errorCode !== ErrorCode.KAFKA_STORAGE_ERROR || this.#ctx.apiVersion >= storageErrorSince;
     return {

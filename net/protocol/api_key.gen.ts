@@ -93,5 +93,6 @@ export const ApiKey = {
   DeleteShareGroupOffsets: 92,
   StreamsGroupTopologyDescriptionUpdate: 93,
   UnregisterController: 94,
+  Formation: 1000,
 } as const;
 export type ApiKey = (typeof ApiKey)[keyof typeof ApiKey];

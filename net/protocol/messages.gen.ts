@@ -3774,6 +3774,42 @@ export interface FindCoordinatorResponseCoordinatorInput {
   errorMessage?: string | null | undefined;
 }
 
+export interface FormationRequest {
+  replicaId: number;
+  replicaDirectoryId: string;
+  clusterId: string;
+  voterIds: number[];
+}
+
+export interface FormationRequestInput {
+  replicaId: number;
+  replicaDirectoryId: string;
+  clusterId: string;
+  voterIds: readonly (number)[];
+}
+
+export interface FormationResponse {
+  errorCode: number;
+  leaderId: number;
+  leaderEpoch: number;
+  replicaId: number;
+  replicaDirectoryId: string;
+  clusterId: string;
+  voterIds: number[];
+  isEmpty: boolean;
+}
+
+export interface FormationResponseInput {
+  errorCode: number;
+  leaderId: number;
+  leaderEpoch: number;
+  replicaId: number;
+  replicaDirectoryId: string;
+  clusterId: string;
+  voterIds: readonly (number)[];
+  isEmpty: boolean;
+}
+
 export interface GetTelemetrySubscriptionsRequest {
   clientInstanceId: string;
 }
@@ -8016,6 +8052,8 @@ export interface MessageTypes {
   FetchSnapshotResponse: FetchSnapshotResponse;
   FindCoordinatorRequest: FindCoordinatorRequest;
   FindCoordinatorResponse: FindCoordinatorResponse;
+  FormationRequest: FormationRequest;
+  FormationResponse: FormationResponse;
   GetTelemetrySubscriptionsRequest: GetTelemetrySubscriptionsRequest;
   GetTelemetrySubscriptionsResponse: GetTelemetrySubscriptionsResponse;
   GroupMetadataKey: GroupMetadataKey;
@@ -8297,6 +8335,8 @@ export interface MessageInputs {
   FetchSnapshotResponse: FetchSnapshotResponseInput;
   FindCoordinatorRequest: FindCoordinatorRequestInput;
   FindCoordinatorResponse: FindCoordinatorResponseInput;
+  FormationRequest: FormationRequestInput;
+  FormationResponse: FormationResponseInput;
   GetTelemetrySubscriptionsRequest: GetTelemetrySubscriptionsRequestInput;
   GetTelemetrySubscriptionsResponse: GetTelemetrySubscriptionsResponseInput;
   GroupMetadataKey: GroupMetadataKeyInput;
@@ -8500,6 +8540,7 @@ export type ApiName =
   | 'Fetch'
   | 'FetchSnapshot'
   | 'FindCoordinator'
+  | 'Formation'
   | 'GetTelemetrySubscriptions'
   | 'Heartbeat'
   | 'IncrementalAlterConfigs'

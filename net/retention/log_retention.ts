@@ -11,7 +11,8 @@ import { asDiskError, FlushSet } from '../../engine/log/flush_set.ts';
 import type { PartitionLog } from '../../engine/log/partition_log.ts';
 import type { DeletableSegment, RetentionRules } from '../../engine/log/retention.ts';
 import type { Clock, Disk, DiskError } from '../../engine/ports.ts';
-import type { PartitionLeader } from '../../replication/partition/leader.ts';
+import { PartitionLeader } from '../../replication/partition/leader.ts';
+import type { PartitionReplica } from '../../replication/partition/replica.ts';
 import type { Logger } from '../logger.ts';
 import type { LogStarts } from './log_starts.ts';
 import type { LossWarnings } from './loss_warnings.ts';
@@ -23,7 +24,7 @@ export interface LogRetentionOptions {
   readonly logger: Logger;
   /** log.retention.check.interval.ms */
   readonly intervalMs: number;
-  readonly leaders: () => Iterable<PartitionLeader>;
+  readonly replicas: () => Iterable<PartitionReplica>;
   readonly starts: LogStarts;
   readonly warnings: LossWarnings;
   /** Runs the function after the events of the current turn. */
@@ -59,7 +60,7 @@ interface Removal {
 export class LogRetention {
   readonly #options: LogRetentionOptions;
   readonly #time: RetentionClock;
-  readonly #quiet = new WeakMap<PartitionLeader, Quiet>();
+  readonly #quiet = new WeakMap<PartitionReplica, Quiet>();
   #removals: Removal[] = [];
   readonly #removal: FileRemoval;
   #nextMs: number;
@@ -94,21 +95,21 @@ export class LogRetention {
   async check(): Promise<void> {
     this.#isRunning = true;
     this.#warnOfLeap();
-    const leaders = [...this.#options.leaders()];
-    for (let from = 0; from < leaders.length; from += slice) {
-      await this.#examineAll(leaders.slice(from, from + slice));
+    const replicas = [...this.#options.replicas()];
+    for (let from = 0; from < replicas.length; from += slice) {
+      await this.#examineAll(replicas.slice(from, from + slice));
       await this.#turn();
     }
     this.#isRunning = false;
   }
 
   /** Together, so that they share a write of the checkpoint; but the first look at a long log asks every segment's size. */
-  async #examineAll(leaders: readonly PartitionLeader[]): Promise<void> {
+  async #examineAll(replicas: readonly PartitionReplica[]): Promise<void> {
     const { clock } = this.#options;
     const running: Promise<void>[] = [];
     let sinceMs = clock.monotonicMs();
-    for (const leader of leaders) {
-      running.push(this.#examine(leader));
+    for (const replica of replicas) {
+      running.push(this.#examine(replica));
       if (clock.monotonicMs() - sinceMs < examineMsMax) continue;
       await this.#turn();
       sinceMs = clock.monotonicMs();
@@ -116,25 +117,29 @@ export class LogRetention {
     await Promise.all(running);
   }
 
-  #mayGoOn({ refusal, log }: PartitionLeader): boolean {
+  #mayGoOn({ refusal, log }: PartitionReplica): boolean {
     return !this.#isStopped && refusal === ErrorCode.NONE && log.failure === null;
   }
 
-  async #examine(leader: PartitionLeader): Promise<void> {
-    const { log } = leader;
-    const isIdle = this.#isIdle(leader);
-    if (!this.#mayGoOn(leader) || log.isDamaged) return;
+  async #examine(replica: PartitionReplica): Promise<void> {
+    const { log } = replica;
+    const isIdle = this.#isIdle(replica);
+    if (!this.#mayGoOn(replica) || log.isDamaged) return;
+    try {
+      // A follower's log begins where its leader's does.
+      if (replica instanceof PartitionLeader) await this.#decide(replica, isIdle);
+      if (this.#mayGoOn(replica) && log.deletion.countBelowStart > 0) await this.#remove(replica);
+    } catch (error) {
+      this.#failed(replica, asDiskError(error));
+    }
+  }
+
+  async #decide(leader: PartitionLeader, isIdle: boolean): Promise<void> {
     const rulesNow = (): RetentionRules => {
       return { highWatermark: leader.highWatermark, nowMs: this.#time.nowMs(), isIdle };
     };
-    try {
-      await this.#options.warnings.check(leader, rulesNow());
-      if (!this.#mayGoOn(leader)) return;
-      await this.#advance(leader, this.#findDeletable(leader, rulesNow()));
-      if (this.#mayGoOn(leader) && log.deletion.countBelowStart > 0) await this.#remove(leader);
-    } catch (error) {
-      this.#failed(leader, asDiskError(error));
-    }
+    await this.#options.warnings.check(leader, rulesNow());
+    if (this.#mayGoOn(leader)) await this.#advance(leader, this.#findDeletable(leader, rulesNow()));
   }
 
   /** What goes now; with the segment that is written to only once another one has taken its place. */
@@ -171,8 +176,8 @@ export class LogRetention {
     );
   }
 
-  async #remove(leader: PartitionLeader): Promise<void> {
-    const { log, flushGroup } = leader;
+  async #remove(replica: PartitionReplica): Promise<void> {
+    const { log, flushGroup } = replica;
     const set = new FlushSet();
     const snapshotOffset = log.deletion.prepare(set);
     if (snapshotOffset < 0) return;
@@ -181,14 +186,14 @@ export class LogRetention {
         flushGroup.flushFiles(set, resolve),
       );
       if (error !== null) throw error;
-      if (!this.#mayGoOn(leader)) return;
+      if (!this.#mayGoOn(replica)) return;
     }
     for (;;) {
       const names = log.deletion.remove(snapshotOffset);
       if (names.length === 0) return;
       this.#removeLater(log, names);
       await this.#turn();
-      if (!this.#mayGoOn(leader)) return;
+      if (!this.#mayGoOn(replica)) return;
     }
   }
 
@@ -229,15 +234,15 @@ export class LogRetention {
   }
 
   /** Whether nothing has been appended for so long that a leap of the wall clock cannot be why its records look old. */
-  #isIdle(leader: PartitionLeader): boolean {
+  #isIdle(replica: PartitionReplica): boolean {
     const nowMs = this.#options.clock.monotonicMs();
-    const endOffset = leader.log.logEndOffset;
-    const quiet = this.#quiet.get(leader);
+    const endOffset = replica.log.logEndOffset;
+    const quiet = this.#quiet.get(replica);
     if (quiet === undefined || quiet.endOffset !== endOffset) {
-      this.#quiet.set(leader, { endOffset, sinceMs: nowMs });
+      this.#quiet.set(replica, { endOffset, sinceMs: nowMs });
       return false;
     }
-    return nowMs - quiet.sinceMs >= Math.min(leader.log.config.retentionMs, activeIdleMs);
+    return nowMs - quiet.sinceMs >= Math.min(replica.log.config.retentionMs, activeIdleMs);
   }
 
   #warnOfLeap(): void {
@@ -253,16 +258,16 @@ export class LogRetention {
     );
   }
 
-  #failed(leader: PartitionLeader, error: DiskError): void {
+  #failed(replica: PartitionReplica, error: DiskError): void {
     if (!error.isPassing) {
-      leader.flushGroup.takeOffline(error);
+      replica.flushGroup.takeOffline(error);
       return;
     }
     this.#options.logger.logLimited(
       'retention put off',
       60_000,
       'warn',
-      { partition: nameOf(leader), error },
+      { partition: nameOf(replica), error },
       'old segments could not be deleted; trying again with the next check',
     );
   }
@@ -274,6 +279,6 @@ const reasons = {
   time: 'retention.ms',
 } as const;
 
-function nameOf({ topic, partition }: PartitionLeader): string {
+function nameOf({ topic, partition }: PartitionReplica): string {
   return `${topic}-${partition}`;
 }

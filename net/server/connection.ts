@@ -248,7 +248,9 @@ export class Connection implements ContextOwner, ReceiveOwner, SendOwner {
     // From here on, the answer that it waits for will schedule the connection.
     if (this.#slots.length === 0) return true;
     if (this.#slots.length >= connectionLimits.inFlightMax) return false;
-    return !this.#exclusive && handler?.overlaps === true;
+    if (!this.#exclusive) return handler?.overlaps === true;
+    this.#slots[0]?.onOvertaken?.();
+    return false;
   }
 
   onFrame(frame: RequestFrame): void {

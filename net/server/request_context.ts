@@ -45,6 +45,11 @@ export class RequestContext {
   readonly overlaps: boolean;
   /** Called once if the connection dies before the answer: stop waiting, let go of resources. */
   onAbort: (() => void) | null = null;
+  /**
+   * Called when the client has sent another request that waits for this one, perhaps more than once: a wait for nothing
+   * in particular may end then. It must not answer before it returns.
+   */
+  onOvertaken: (() => void) | null = null;
   readonly #owner: ContextOwner;
   #answered: boolean = false;
   #aborted: boolean = false;

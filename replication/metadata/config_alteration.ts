@@ -63,10 +63,10 @@ export function planAlteration(
   const { resourceType, resourceName } = asked;
   const current = image.configs(resourceType, resourceName);
   const wanted = wantedValues(current, asked, rules);
-  if ('errorCode' in wanted) return refuse(asked, wanted);
+  if ('errorCode' in wanted) return refuseAlteration(asked, wanted);
   const altered = new Set(asked.changes.map(({ name }) => name));
   const checked = check(image, asked, wanted, altered, rules);
-  if ('errorCode' in checked) return refuse(asked, checked);
+  if ('errorCode' in checked) return refuseAlteration(asked, checked);
   const records: ConfigRecord[] = [];
   const record = (name: string, value: string | null): void => {
     records.push({ type: 'ConfigRecord', resourceType, resourceName, name, value });
@@ -157,6 +157,9 @@ function invalid(errorMessage: string): Problem {
   return { errorCode: ErrorCode.INVALID_CONFIG, errorMessage };
 }
 
-function refuse({ resourceType, resourceName }: ConfigsToAlter, problem: Problem): AlterationPlan {
+export function refuseAlteration(
+  { resourceType, resourceName }: ConfigsToAlter,
+  problem: Problem,
+): AlterationPlan {
   return { result: { resourceType, resourceName, ...problem }, records: [] };
 }

@@ -1,5 +1,6 @@
 /**
- * The cluster's controller as a state machine: turns requests into records of the metadata log and answers.
+ * The cluster's controller as a state machine: turns requests, time and the loss of brokers into records of the metadata log
+ * and answers.
  *
  * Thread: that of the quorum. Concurrency: none, `step` runs to its end. Durability: a `reply` effect may be sent only
  * once everything up to its `afterOffset` is committed; then what it promises cannot be lost.
@@ -8,50 +9,50 @@
  *   following --elected--> leading     with a copy of what the log holds, all of which the new term commits
  *   leading --resigned--> following    the copy is dropped, with what was not committed
  * While leading, the image runs ahead of the log's committed end by this controller's own appends, so that each request
- * sees those before it. While following, requests get NOT_CONTROLLER.
+ * sees those before it. While following, requests get NOT_CONTROLLER and all else is ignored.
  */
 import assert from 'node:assert/strict';
 import { ErrorCode } from '../../engine/error_code.gen.ts';
-import { planRegistration } from './broker_registration.ts';
-import { type ConfigRules, planAlteration } from './config_alteration.ts';
+import { BrokerControl, staleEpoch } from './broker_control.ts';
+import { BrokerSessions } from './broker_sessions.ts';
+import { type ConfigRules, planAlteration, refuseAlteration } from './config_alteration.ts';
 import type {
   AllocateProducerIdsRequest,
+  AllocateProducerIdsResult,
   AlterConfigsRequest,
   AlterConfigsResult,
   AnyControllerReply,
   ControllerReply,
   ControllerRequest,
-  CreatePartitionsRequest,
-  CreateTopicResult,
-  CreateTopicsRequest,
-  DeleteTopicResult,
-  DeleteTopicsRequest,
-  NewTopic,
-  RegisterBrokerRequest,
-  TopicToDelete,
 } from './controller_api.ts';
+import { done, refused } from './controller_reply.ts';
 import type { MetadataImage } from './image.ts';
-import { planGrowths } from './partition_creation.ts';
-import { type MetadataRecord, uuidZero } from './records.ts';
-import {
-  partitionsPerRequestMax,
-  planTopic,
-  refuseTopic,
-  type TopicCreationOptions,
-} from './topic_creation.ts';
-import { CollidingNames, isReservedTopic, topicNameProblem } from './topic_name.ts';
+import { alterPartitions } from './isr_alteration.ts';
+import { balanceLeaders, electLeaders } from './leader_election.ts';
+import { Leadership } from './leadership.ts';
+import { minIsrProblem, missingMinIsr } from './min_isr_config.ts';
+import { PartitionControl, type PartitionDefaults } from './partition_control.ts';
+import { alterReassignments } from './reassignment.ts';
+import type { MetadataRecord } from './records.ts';
+import { TopicControl, type TopicControlOptions } from './topic_control.ts';
 
 /** As Kafka's `ProducerIdsBlock`. */
 const producerIdBlockLength = 1000;
 
-export interface ControllerOptions extends TopicCreationOptions, ConfigRules {
+export interface ControllerOptions extends TopicControlOptions, PartitionDefaults, ConfigRules {
   readonly nodeId: number;
-  /** `delete.topic.enable`. */
-  readonly deleteTopicEnable: boolean;
   /** Written when the cluster forms, `metadata.version` among them; a later start never raises a level by itself. */
   readonly formationFeatures: readonly { readonly name: string; readonly level: number }[];
+  /**
+   * `broker.session.timeout.ms`: a broker that is silent for longer is fenced. null where the cluster is this node alone:
+   * then broker and controller live and die together, and the broker is unfenced as it registers.
+   */
+  readonly sessionTimeoutMs: number | null;
+  /** How often leadership goes back to preferred replicas (`leader.imbalance.check.interval.seconds`); null: never. */
+  readonly leaderBalanceIntervalMs: number | null;
 }
 
+/** `nowMs`: monotonic, in milliseconds, with any origin; it never goes back. */
 export type ControllerEvent =
   | {
       readonly type: 'elected';
@@ -60,9 +61,19 @@ export type ControllerEvent =
       readonly nextOffset: number;
       /** The state up to the log's end. */
       readonly image: MetadataImage;
+      readonly nowMs: number;
     }
-  | { readonly type: 'resigned' }
-  | { readonly type: 'request'; readonly requestId: number; readonly request: ControllerRequest };
+  | { readonly type: 'resigned'; readonly nowMs: number }
+  | {
+      readonly type: 'request';
+      readonly requestId: number;
+      readonly request: ControllerRequest;
+      readonly nowMs: number;
+    }
+  /** Time has passed, perhaps as much as `wakeAt` asked for. May come at any time. */
+  | { readonly type: 'tick'; readonly nowMs: number }
+  /** The broker's process is gone: connections to it are refused. It is fenced at once and returns by registering. */
+  | { readonly type: 'brokerUnreachable'; readonly brokerId: number; readonly nowMs: number };
 
 export type ControllerEffect =
   /** To be appended as one batch; it takes exactly the next offsets. */
@@ -72,17 +83,27 @@ export type ControllerEffect =
       readonly requestId: number;
       readonly reply: AnyControllerReply;
       readonly afterOffset: number;
-    };
+    }
+  /** A `tick` is wanted then; it replaces the time that was asked for before. */
+  | { readonly type: 'wakeAt'; readonly atMs: number };
+
+/** What there is while the controller leads. */
+interface Leading {
+  readonly state: Leadership;
+  readonly partitions: PartitionControl;
+  readonly brokers: BrokerControl;
+  readonly sessions: BrokerSessions | null;
+  readonly topics: TopicControl;
+  /** When leaders are balanced next; Infinity: never. */
+  balanceAtMs: number;
+}
 
 export class Controller {
   readonly #options: ControllerOptions;
   /** Null while following. */
-  #image: MetadataImage | null = null;
-  #names = new CollidingNames();
-  #epoch = 0;
-  /** Invariant while leading: offset of the next record, as the log counts. */
-  #nextOffset = 0;
-  #effects: ControllerEffect[] = [];
+  #leading: Leading | null = null;
+  /** The tick that was asked for; Infinity: none. */
+  #wakeAtMs = Number.POSITIVE_INFINITY;
 
   constructor(options: ControllerOptions) {
     this.#options = options;
@@ -90,229 +111,164 @@ export class Controller {
 
   /** Its own view while leading: what is committed, plus what it has appended. */
   get image(): MetadataImage {
-    assert(this.#image !== null, 'a controller that does not lead has no image');
-    return this.#image;
+    assert(this.#leading !== null, 'a controller that does not lead has no image');
+    return this.#leading.state.image;
   }
 
   /** Takes one event and returns what the caller must do, in order. */
   step(event: ControllerEvent): ControllerEffect[] {
-    this.#effects = [];
     switch (event.type) {
       case 'elected':
-        this.#elected(event.epoch, event.nextOffset, event.image);
-        break;
+        this.#elected(event);
+        return this.#effects();
       case 'resigned':
-        this.#image = null;
-        break;
+        this.#leading = null;
+        this.#wakeAtMs = Number.POSITIVE_INFINITY;
+        return [];
       case 'request':
-        this.#request(event.requestId, event.request);
-        break;
+        return this.#request(event.requestId, event.request, event.nowMs);
+      case 'tick':
+        this.#tick(event.nowMs);
+        return this.#effects();
+      case 'brokerUnreachable':
+        this.#leading?.brokers.unreachable(event.brokerId);
+        return this.#effects();
     }
-    return this.#effects;
   }
 
-  #elected(epoch: number, nextOffset: number, image: MetadataImage): void {
-    assert(this.#image === null, `elected in term ${epoch} while leading in term ${this.#epoch}`);
+  #elected({ epoch, nextOffset, image, nowMs }: ControllerEvent & { type: 'elected' }): void {
+    assert(this.#leading === null, `elected in term ${epoch} while leading`);
     assert(nextOffset > image.offset, `elected at offset ${nextOffset}, behind ${image.offset}`);
-    this.#image = image.copy();
-    this.#epoch = epoch;
-    this.#nextOffset = nextOffset;
-    this.#names = new CollidingNames();
-    for (const name of image.topics.keys()) this.#names.add(name);
-    if (image.features.has('metadata.version')) return;
-    const features = this.#options.formationFeatures;
-    assert(features.length > 0, 'a cluster needs at least the feature metadata.version to form');
-    this.#append(
-      features.map(({ name, level }) => ({
-        type: 'FeatureLevelRecord',
-        name,
-        featureLevel: level,
-      })),
-    );
+    const options = this.#options;
+    const state = new Leadership(options.nodeId, epoch, nextOffset, image.copy());
+    const { sessionTimeoutMs, leaderBalanceIntervalMs } = options;
+    const sessions = sessionTimeoutMs === null ? null : new BrokerSessions(sessionTimeoutMs);
+    const partitions = new PartitionControl(state, sessions, options);
+    const brokers = new BrokerControl(state, partitions, sessions);
+    const topics = new TopicControl(state, options);
+    const balanceAtMs =
+      leaderBalanceIntervalMs === null ? Number.POSITIVE_INFINITY : nowMs + leaderBalanceIntervalMs;
+    this.#leading = { state, partitions, brokers, sessions, topics, balanceAtMs };
+    if (!image.features.has('metadata.version')) {
+      const features = options.formationFeatures;
+      assert(features.length > 0, 'a cluster needs at least the feature metadata.version to form');
+      state.append(
+        features.map(({ name, level }) => ({
+          type: 'FeatureLevelRecord',
+          name,
+          featureLevel: level,
+        })),
+      );
+    }
+    if (sessions !== null) state.append(missingMinIsr(state.image, options.minInsyncReplicas));
+    brokers.begin(nowMs);
   }
 
-  #request(requestId: number, request: ControllerRequest): void {
-    const reply = this.#image !== null ? this.#handle(request) : notController;
-    this.#effects.push({ type: 'reply', requestId, reply, afterOffset: this.#nextOffset - 1 });
+  #request(requestId: number, request: ControllerRequest, nowMs: number): ControllerEffect[] {
+    const leading = this.#leading;
+    if (leading === null)
+      return [{ type: 'reply', requestId, reply: notController, afterOffset: -1 }];
+    const reply = this.#handle(leading, request, nowMs);
+    const afterOffset = leading.state.nextOffset - 1;
+    return this.#effects({ type: 'reply', requestId, reply, afterOffset });
   }
 
-  #handle(request: ControllerRequest): AnyControllerReply {
+  #tick(nowMs: number): void {
+    const leading = this.#leading;
+    if (leading === null) return;
+    // A timer may be early: who ticks is told anew when to come.
+    this.#wakeAtMs = Number.POSITIVE_INFINITY;
+    leading.brokers.tick(nowMs);
+    if (nowMs < leading.balanceAtMs) return;
+    const hasMore = balanceLeaders(leading.state, leading.partitions);
+    leading.balanceAtMs = hasMore ? nowMs : nowMs + (this.#options.leaderBalanceIntervalMs ?? 0);
+  }
+
+  /** What the step has brought about: its batches, then the answer, then the next tick if one is wanted earlier. */
+  #effects(...reply: ControllerEffect[]): ControllerEffect[] {
+    const leading = this.#leading;
+    if (leading === null) return [];
+    const { state, sessions, balanceAtMs } = leading;
+    const effects: ControllerEffect[] = [];
+    for (const records of state.takeBatches()) effects.push({ type: 'append', records });
+    effects.push(...reply);
+    const atMs = Math.min(balanceAtMs, sessions?.nextExpiryMs ?? Number.POSITIVE_INFINITY);
+    if (atMs < this.#wakeAtMs) {
+      this.#wakeAtMs = atMs;
+      effects.push({ type: 'wakeAt', atMs });
+    }
+    return effects;
+  }
+
+  #handle(leading: Leading, request: ControllerRequest, nowMs: number): AnyControllerReply {
+    const { state, partitions, brokers, topics } = leading;
     switch (request.type) {
       case 'createTopics':
-        return this.#createTopics(request);
+        return topics.createTopics(request);
       case 'deleteTopics':
-        return this.#deleteTopics(request);
+        return topics.deleteTopics(request);
       case 'createPartitions':
-        return this.#createPartitions(request);
+        return topics.createPartitions(request);
       case 'alterConfigs':
-        return this.#alterConfigs(request);
+        return this.#alterConfigs(leading, request);
       case 'allocateProducerIds':
-        return this.#allocateProducerIds(request);
+        return allocateProducerIds(state, request);
       case 'registerBroker':
-        return this.#registerBroker(request);
+        return brokers.register(request, nowMs);
+      case 'brokerHeartbeat':
+        return brokers.heartbeat(request, nowMs);
+      case 'unregisterBroker':
+        return brokers.unregister(request);
+      case 'alterPartition':
+        return alterPartitions(state, partitions, request);
+      case 'electLeaders':
+        return electLeaders(state, partitions, request);
+      case 'alterPartitionReassignments':
+        return alterReassignments(state, partitions, request);
     }
   }
 
-  #createTopics(request: CreateTopicsRequest): AnyControllerReply {
-    const asked = request.topics.reduce((sum, topic) => sum + this.#partitionsAsked(topic), 0);
-    if (asked > partitionsPerRequestMax)
-      return refused(
-        ErrorCode.POLICY_VIOLATION,
-        `The request asks for ${asked} partitions; one request may create ${partitionsPerRequestMax}.`,
-      );
-    const byName = new Map<string, NewTopic>();
-    const repeated = new Set<string>();
-    for (const topic of request.topics) {
-      if (byName.has(topic.name)) repeated.add(topic.name);
-      byName.set(topic.name, topic);
-    }
-    const topics: CreateTopicResult[] = [];
-    for (const topic of byName.values())
-      topics.push(
-        repeated.has(topic.name)
-          ? refuseTopic(topic.name, {
-              errorCode: ErrorCode.INVALID_REQUEST,
-              errorMessage: 'Duplicate topic name.',
-            })
-          : this.#createTopic(topic, request.validateOnly),
-      );
-    return { errorCode: 0, result: { topics } };
-  }
-
-  #partitionsAsked(topic: NewTopic): number {
-    if (topic.assignments.length > 0) return topic.assignments.length;
-    return topic.numPartitions === -1
-      ? this.#options.defaultPartitions
-      : Math.max(0, topic.numPartitions);
-  }
-
-  #createTopic(topic: NewTopic, validateOnly: boolean): CreateTopicResult {
-    const nameProblem = topicNameProblem(topic.name);
-    if (nameProblem !== null)
-      return refuseTopic(topic.name, {
-        errorCode: ErrorCode.INVALID_TOPIC_EXCEPTION,
-        errorMessage: nameProblem,
-      });
-    if (isReservedTopic(topic.name))
-      return refuseTopic(topic.name, {
-        errorCode: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-        errorMessage: `${topic.name} is the cluster's own log and cannot be created as a topic.`,
-      });
-    if (this.image.topic(topic.name) !== undefined)
-      return refuseTopic(topic.name, {
-        errorCode: ErrorCode.TOPIC_ALREADY_EXISTS,
-        errorMessage: `Topic '${topic.name}' already exists.`,
-      });
-    const colliding = this.#names.colliding(topic.name);
-    if (colliding !== undefined)
-      return refuseTopic(topic.name, {
-        errorCode: ErrorCode.INVALID_TOPIC_EXCEPTION,
-        errorMessage: `Topic '${topic.name}' collides with existing topic: ${colliding} ('.' and '_' count as one).`,
-      });
-    const plan = planTopic(this.image, topic, this.#options);
-    if (validateOnly) return { ...plan.result, topicId: uuidZero };
-    if (plan.records.length > 0) {
-      this.#append(plan.records);
-      this.#names.add(topic.name);
-    }
-    return plan.result;
-  }
-
-  #deleteTopics(request: DeleteTopicsRequest): AnyControllerReply {
-    const topics: DeleteTopicResult[] = [];
-    for (const topic of request.topics) topics.push(this.#deleteTopic(topic));
-    return { errorCode: 0, result: { topics } };
-  }
-
-  #deleteTopic({ name, topicId }: TopicToDelete): DeleteTopicResult {
-    if (!this.#options.deleteTopicEnable)
-      return {
-        name,
-        topicId: topicId ?? uuidZero,
-        errorCode: ErrorCode.TOPIC_DELETION_DISABLED,
-        errorMessage: 'Topic deletion is disabled (delete.topic.enable=false).',
-      };
-    const topic =
-      name === null ? this.image.topicById(topicId ?? uuidZero) : this.image.topic(name);
-    if (topic === undefined)
-      return name === null
-        ? {
-            name,
-            topicId: topicId ?? uuidZero,
-            errorCode: ErrorCode.UNKNOWN_TOPIC_ID,
-            errorMessage: 'This cluster has no topic with this id.',
-          }
-        : {
-            name,
-            topicId: uuidZero,
-            errorCode: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-            errorMessage: 'This cluster has no topic with this name.',
-          };
-    this.#append([{ type: 'RemoveTopicRecord', topicId: topic.id }]);
-    this.#names.delete(topic.name);
-    return { name: topic.name, topicId: topic.id, errorCode: ErrorCode.NONE, errorMessage: null };
-  }
-
-  #createPartitions({ topics, validateOnly }: CreatePartitionsRequest): AnyControllerReply {
-    const plans = planGrowths(this.image, topics, this.#options.random);
-    for (const { records } of plans) if (records.length > 0 && !validateOnly) this.#append(records);
-    return { errorCode: 0, result: { topics: plans.map(({ result }) => result) } };
-  }
-
-  #alterConfigs({ resources, validateOnly }: AlterConfigsRequest): AnyControllerReply {
+  #alterConfigs(
+    { state, partitions, sessions }: Leading,
+    { resources, validateOnly }: AlterConfigsRequest,
+  ): ControllerReply<AlterConfigsResult> {
     const results: AlterConfigsResult['resources'][number][] = [];
     for (const asked of resources) {
-      const { result, records } = planAlteration(this.image, asked, this.#options);
-      if (records.length > 0 && !validateOnly) this.#append(records);
+      const problem = sessions === null ? null : minIsrProblem(asked);
+      const { result, records } =
+        problem === null
+          ? planAlteration(state.image, asked, this.#options)
+          : refuseAlteration(asked, { errorCode: ErrorCode.INVALID_CONFIG, errorMessage: problem });
       results.push(result);
+      if (records.length === 0 || validateOnly) continue;
+      state.append(records);
+      const names = records.map(({ name }) => name);
+      partitions.followSettings(asked.resourceType, asked.resourceName, names);
     }
-    return { errorCode: 0, result: { resources: results } };
-  }
-
-  #allocateProducerIds(request: AllocateProducerIdsRequest): AnyControllerReply {
-    const broker = this.image.broker(request.brokerId);
-    if (broker === undefined)
-      return refused(
-        ErrorCode.BROKER_ID_NOT_REGISTERED,
-        `Broker ${request.brokerId} is not registered.`,
-      );
-    if (broker.epoch !== request.brokerEpoch)
-      return refused(
-        ErrorCode.STALE_BROKER_EPOCH,
-        `Broker ${request.brokerId} is registered with epoch ${broker.epoch}, not ${request.brokerEpoch}.`,
-      );
-    const firstProducerId = this.image.nextProducerId;
-    const nextProducerId = firstProducerId + producerIdBlockLength;
-    assert(Number.isSafeInteger(nextProducerId), `producer ids are used up at ${firstProducerId}`);
-    const { brokerId, brokerEpoch } = request;
-    this.#append([{ type: 'ProducerIdsRecord', brokerId, brokerEpoch, nextProducerId }]);
-    return { errorCode: 0, result: { firstProducerId, length: producerIdBlockLength } };
-  }
-
-  #registerBroker(request: RegisterBrokerRequest): AnyControllerReply {
-    const brokerEpoch = this.#nextOffset;
-    for (const records of planRegistration(this.image, request, brokerEpoch)) this.#append(records);
-    return { errorCode: 0, result: { brokerEpoch } };
-  }
-
-  /** The only place where the log grows, so that the image and the next offset cannot be forgotten. */
-  #append(records: readonly MetadataRecord[]): void {
-    const firstOffset = this.#nextOffset;
-    this.#nextOffset += records.length;
-    this.image.follow({
-      snapshot: false,
-      firstOffset,
-      lastOffset: this.#nextOffset - 1,
-      epoch: this.#epoch,
-      leaderId: this.#options.nodeId,
-      records,
-    });
-    this.#effects.push({ type: 'append', records });
+    return done({ resources: results });
   }
 }
 
-function refused(errorCode: Exclude<ErrorCode, 0>, errorMessage: string): ControllerReply<never> {
-  return { errorCode, errorMessage, result: null };
+function allocateProducerIds(
+  state: Leadership,
+  { brokerId, brokerEpoch }: AllocateProducerIdsRequest,
+): ControllerReply<AllocateProducerIdsResult> {
+  const broker = state.image.broker(brokerId);
+  if (broker === undefined)
+    return refused(ErrorCode.BROKER_ID_NOT_REGISTERED, `Broker ${brokerId} is not registered.`);
+  const stale = staleEpoch(broker, brokerEpoch);
+  if (stale !== null) return stale;
+  const firstProducerId = state.image.nextProducerId;
+  const nextProducerId = firstProducerId + producerIdBlockLength;
+  assert(Number.isSafeInteger(nextProducerId), `producer ids are used up at ${firstProducerId}`);
+  const record: MetadataRecord = {
+    type: 'ProducerIdsRecord',
+    brokerId,
+    brokerEpoch,
+    nextProducerId,
+  };
+  state.append([record]);
+  return done({ firstProducerId, length: producerIdBlockLength });
 }
 
 const notController = refused(

@@ -147,15 +147,144 @@ export interface RegisterBrokerRequest {
   readonly rack: string | null;
   readonly logDirs: readonly string[];
   /**
-   * The broker epoch that the last clean shutdown left on disk (KIP-966), or -1 after an unclean one. Then the broker
-   * may lack the end of what it wrote, so the partitions that it leads get a new leader epoch.
+   * The epoch of the broker's last run when nothing that it said to have can be missing from its logs, or -1 (KIP-966).
+   * It can be said after a clean shutdown and, where replicas acknowledge only what is flushed, also after a crash.
+   * With -1 the broker is no replica to elect any more where another one may take its place.
    */
   readonly previousBrokerEpoch: number;
 }
 
+/**
+ * Errors: DUPLICATE_BROKER_REGISTRATION while another process with this id holds its session. In a cluster of several
+ * nodes the broker is fenced until a heartbeat finds it caught up.
+ */
 export interface RegisterBrokerResult {
   readonly brokerEpoch: number;
 }
+
+/** Sent every `broker.heartbeat.interval.ms` (KIP-631); errors: BROKER_ID_NOT_REGISTERED, STALE_BROKER_EPOCH. */
+export interface BrokerHeartbeatRequest {
+  readonly brokerId: number;
+  readonly brokerEpoch: number;
+  /** Offset of the last metadata record that the broker has acted on, -1 before the first. */
+  readonly currentMetadataOffset: number;
+  /** True while the broker does not want to be used, because it starts. */
+  readonly wantFence: boolean;
+  /** True asks for a controlled shutdown: leadership moves away first. */
+  readonly wantShutDown: boolean;
+  /** Ids of log directories that have failed (KIP-858). */
+  readonly offlineLogDirs: readonly string[];
+}
+
+export interface BrokerHeartbeatResult {
+  /** True when the broker has acted on its own registration: it may be unfenced. */
+  readonly isCaughtUp: boolean;
+  readonly isFenced: boolean;
+  /** True when nothing keeps the broker any more: it leads nothing, or nobody could take over. */
+  readonly shouldShutDown: boolean;
+}
+
+/** A change of in-sync replicas that partition leaders ask for (KIP-497, KIP-903). */
+export interface AlterPartitionRequest {
+  readonly brokerId: number;
+  readonly brokerEpoch: number;
+  readonly topics: readonly {
+    readonly topicId: string;
+    readonly partitions: readonly PartitionToAlter[];
+  }[];
+}
+
+export interface PartitionToAlter {
+  readonly partitionIndex: number;
+  readonly leaderEpoch: number;
+  /** Members of the new ISR, the leader among them, with the broker epochs that the leader saw them fetch with. */
+  readonly newIsr: readonly { readonly brokerId: number; readonly brokerEpoch: number }[];
+  /** 0 recovered, 1 recovering (KIP-704). */
+  readonly leaderRecoveryState: number;
+  /** The partition epoch that the proposal rests on. */
+  readonly partitionEpoch: number;
+}
+
+/**
+ * Whole-request errors: STALE_BROKER_EPOCH. Of a partition: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION,
+ * NOT_CONTROLLER (its epochs are newer than this controller's view), FENCED_LEADER_EPOCH, INVALID_REQUEST (not the leader, or a
+ * malformed ISR), INVALID_UPDATE_VERSION (the partition epoch has moved on), INELIGIBLE_REPLICA (a member is fenced, shutting
+ * down, or registered with another epoch), NEW_LEADER_ELECTED (done, and with it the leader has changed).
+ */
+export interface AlterPartitionResult {
+  readonly topics: readonly {
+    readonly topicId: string;
+    readonly partitions: readonly AlteredPartition[];
+  }[];
+}
+
+/** With an error (but for NEW_LEADER_ELECTED) the state fields are -1 and empty. */
+export interface AlteredPartition {
+  readonly partitionIndex: number;
+  readonly errorCode: ErrorCode;
+  readonly leaderId: number;
+  readonly leaderEpoch: number;
+  readonly isr: readonly number[];
+  readonly leaderRecoveryState: number;
+  readonly partitionEpoch: number;
+}
+
+/** Kafka's `ElectionType`. */
+export const ElectionType = { preferred: 0, unclean: 1 } as const;
+
+export interface ElectLeadersRequest {
+  /** One of `ElectionType`; another is refused with INVALID_REQUEST. */
+  readonly electionType: number;
+  /** null: all partitions; then those that need nothing are left out of the result. */
+  readonly topics:
+    | readonly {
+        readonly name: string;
+        readonly partitions: readonly number[];
+      }[]
+    | null;
+}
+
+/** A partition of a result that has nothing but its error; ELECTION_NOT_NEEDED and the like come with a message. */
+export interface PartitionOutcome {
+  readonly partitionIndex: number;
+  readonly errorCode: ErrorCode;
+  readonly errorMessage: string | null;
+}
+
+export interface TopicOutcomes {
+  readonly name: string;
+  readonly partitions: readonly PartitionOutcome[];
+}
+
+export interface ElectLeadersResult {
+  readonly topics: readonly TopicOutcomes[];
+}
+
+/** Partitions that are to move to other brokers (KIP-455). */
+export interface AlterPartitionReassignmentsRequest {
+  /** False: a target of another size than what it replaces is refused (KIP-860). */
+  readonly allowReplicationFactorChange: boolean;
+  readonly topics: readonly {
+    readonly name: string;
+    readonly partitions: readonly {
+      readonly partitionIndex: number;
+      /** The brokers in the end, preferred leader first; null cancels the reassignment that is under way. */
+      readonly replicas: readonly number[] | null;
+    }[];
+  }[];
+}
+
+export interface AlterPartitionReassignmentsResult {
+  readonly topics: readonly TopicOutcomes[];
+}
+
+/** Removes a broker that will not come back; error: BROKER_ID_NOT_REGISTERED. */
+export interface UnregisterBrokerRequest {
+  readonly brokerId: number;
+}
+
+/** Nothing but that it is done. */
+export type UnregisterBrokerResult = Readonly<Record<never, never>>;
 
 /** Every request that the controller takes, with what comes back. */
 export interface ControllerApi {
@@ -165,6 +294,14 @@ export interface ControllerApi {
   alterConfigs: { request: AlterConfigsRequest; result: AlterConfigsResult };
   allocateProducerIds: { request: AllocateProducerIdsRequest; result: AllocateProducerIdsResult };
   registerBroker: { request: RegisterBrokerRequest; result: RegisterBrokerResult };
+  brokerHeartbeat: { request: BrokerHeartbeatRequest; result: BrokerHeartbeatResult };
+  alterPartition: { request: AlterPartitionRequest; result: AlterPartitionResult };
+  electLeaders: { request: ElectLeadersRequest; result: ElectLeadersResult };
+  alterPartitionReassignments: {
+    request: AlterPartitionReassignmentsRequest;
+    result: AlterPartitionReassignmentsResult;
+  };
+  unregisterBroker: { request: UnregisterBrokerRequest; result: UnregisterBrokerResult };
 }
 
 export type ControllerRequestType = keyof ControllerApi;

@@ -159,6 +159,12 @@ export class MetadataImage {
     return this.#brokers.get(brokerId)?.fenced === false;
   }
 
+  /** Whether the broker may be given partitions to lead. */
+  isActive(brokerId: number): boolean {
+    const broker = this.#brokers.get(brokerId);
+    return broker !== undefined && !broker.fenced && !broker.inControlledShutdown;
+  }
+
   /** Where clients of the listener reach a broker; undefined when it has no such listener or is not registered. */
   endpoint(brokerId: number, listener: string): BrokerEndpoint | undefined {
     return this.#brokers.get(brokerId)?.endpoints.find((endpoint) => endpoint.name === listener);
@@ -183,9 +189,9 @@ export class MetadataImage {
     return collector.finish();
   }
 
-  /** As `apply`, for those who need not act on what is different: a replay of a long log is twice as fast. */
-  follow(delta: MetadataDelta): void {
-    this.#apply(delta, nobody);
+  /** As `apply`, for those who need no list of what is different: a replay of a long log is twice as fast. */
+  follow(delta: MetadataDelta, listener: ChangeListener = nobody): void {
+    this.#apply(delta, listener);
   }
 
   #apply(delta: MetadataDelta, listener: ChangeListener): void {

@@ -3,6 +3,8 @@ import type { MetadataImage } from './image.ts';
 import { type Placement, placeReplicas, type RandomBelow } from './placement.ts';
 import { type PartitionRecord, uuidZero } from './records.ts';
 
+const assignment = 'The manual partition assignment includes';
+
 /** Lets chance and the racks decide among the brokers that are registered. */
 export function placeOnBrokers(
   image: MetadataImage,
@@ -13,7 +15,7 @@ export function placeOnBrokers(
   const brokers = [...image.brokers.values()].map(({ id, rack }) => ({
     id,
     rack,
-    fenced: !mayLead(image, id),
+    fenced: !image.isActive(id),
   }));
   return placeReplicas(brokers, partitions, replicationFactor, random);
 }
@@ -25,17 +27,23 @@ export function assignmentProblem(
   partitionId: number,
   replicationFactor: number,
 ): string | null {
-  const assignment = 'The manual partition assignment includes';
+  const problem = replicasProblem(image, brokerIds);
+  if (problem !== null) return problem;
+  if (brokerIds.length !== replicationFactor)
+    return `${assignment} a partition with ${brokerIds.length} replica(s), but this is not consistent with previous partitions, which have ${replicationFactor} replica(s).`;
+  if (!brokerIds.some((id) => image.isActive(id)))
+    return `All brokers specified in the manual partition assignment for partition ${partitionId} are fenced or in controlled shutdown.`;
+  return null;
+}
+
+/** The same for brokers that need not be there at once, as those of a reassignment. */
+export function replicasProblem(image: MetadataImage, brokerIds: readonly number[]): string | null {
   if (brokerIds.length === 0) return `${assignment} an empty replica list.`;
   const unknown = brokerIds.find((id) => image.broker(id) === undefined);
   if (unknown !== undefined)
     return `${assignment} broker ${unknown}, but no such broker is registered.`;
   const repeated = brokerIds.find((id, index) => brokerIds.indexOf(id) !== index);
   if (repeated !== undefined) return `${assignment} the broker ${repeated} more than once.`;
-  if (brokerIds.length !== replicationFactor)
-    return `${assignment} a partition with ${brokerIds.length} replica(s), but this is not consistent with previous partitions, which have ${replicationFactor} replica(s).`;
-  if (!brokerIds.some((id) => mayLead(image, id)))
-    return `All brokers specified in the manual partition assignment for partition ${partitionId} are fenced or in controlled shutdown.`;
   return null;
 }
 
@@ -46,7 +54,7 @@ export function newPartition(
   partitionId: number,
   replicas: readonly number[],
 ): PartitionRecord {
-  const isr = replicas.filter((id) => mayLead(image, id));
+  const isr = replicas.filter((id) => image.isActive(id));
   return {
     type: 'PartitionRecord',
     partitionId,
@@ -65,13 +73,8 @@ export function newPartition(
   };
 }
 
-function mayLead(image: MetadataImage, brokerId: number): boolean {
-  const broker = image.broker(brokerId);
-  return broker !== undefined && !broker.fenced && !broker.inControlledShutdown;
-}
-
 /** A broker with one directory has no choice to report later; otherwise it says where the replica went (KIP-858). */
-function defaultDirectory(image: MetadataImage, brokerId: number): string {
+export function defaultDirectory(image: MetadataImage, brokerId: number): string {
   const logDirs = image.broker(brokerId)?.logDirs ?? [];
   return logDirs.length === 1 ? logDirs[0]! : uuidZero;
 }

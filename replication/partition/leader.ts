@@ -4,9 +4,13 @@
  * Thread: the shard that owns the partition's log. Concurrency: none, every call runs to its end.
  * Durability: `committed` is called only once the batch is below the high watermark, which covers
  * nothing but bytes that every in-sync replica has on stable storage (`log.durability=fsync`) or in
- * its page cache (`os`). There is one replica so far, so the high watermark is its own durable end.
+ * its page cache (`os`); see `isr.ts`. Where there is one replica, that is its own durable end.
  *
- * Path of a batch: append → (end of turn) logWritten → (group commit) logFlushed → high watermark.
+ * Path of a batch: append → (end of turn) logWritten → followers fetch it; (group commit) logFlushed, and followers that
+ * ask for what comes after it → high watermark.
+ *
+ * One object for one time of leadership: with every new leader epoch of this broker the same one goes on (`lead`), until
+ * another broker leads.
  */
 import assert from 'node:assert/strict';
 import type { BatchInfo, BatchRules } from '../../engine/batch/rules.ts';
@@ -15,7 +19,15 @@ import type { AppendResult } from '../../engine/log/append_result.ts';
 import type { FlushGroup } from '../../engine/log/flush_group.ts';
 import type { LogConfig } from '../../engine/log/log_config.ts';
 import type { PartitionLog } from '../../engine/log/partition_log.ts';
-import { isInternalTopic } from '../metadata/topic_name.ts';
+import { batchRulesOf } from './batch_rules.ts';
+import {
+  type BrokerView,
+  InSyncReplicas,
+  type IsrAnswer,
+  type IsrProposal,
+  type ReplicaSet,
+} from './isr.ts';
+import { type PartitionReplica, safeEndOf } from './replica.ts';
 
 /**
  * Who appended a batch. Once `append` has said NONE, each method is called exactly once (for what has happened already:
@@ -26,7 +38,10 @@ export interface AppendWaiter {
   endOffset: number;
   /** The batch is in the page cache, or never will be: its memory belongs to the caller again. */
   onWritten(error: ErrorCode): void;
-  /** Only after acks=all: the batch is below the high watermark, or its fate is unknown (an error). */
+  /**
+   * Only after acks=all: the batch is below the high watermark, or its fate is unknown (an error). After
+   * NOT_ENOUGH_REPLICAS_AFTER_APPEND it is still in the log; whoever wants to know calls `wait`.
+   */
   onCommitted(error: ErrorCode): void;
 }
 
@@ -34,35 +49,51 @@ export interface LeaderOptions {
   readonly topic: string;
   readonly topicId: string;
   readonly partition: number;
-  readonly leaderEpoch: number;
   readonly log: PartitionLog;
   /** Of the log's directory: writes and flushes what is appended. */
   readonly flushGroup: FlushGroup;
-  /** Replicas in sync, this one included. */
-  readonly isrSize: number;
+  /** The partition as the metadata has it, led by this broker. */
+  readonly state: ReplicaSet;
   /** No more than there are replicas. */
   readonly minInsyncReplicas: number;
+  /** What this replica knew to be committed before: as a follower, or from the checkpoint. */
+  readonly highWatermark: number;
+  readonly brokers: BrokerView;
+  /** Asks the controller for another set of replicas in sync; the answer comes to `proposalAnswered`, in a later turn. */
+  readonly propose: (leader: PartitionLeader, proposal: IsrProposal) => void;
   /** Wakes those who wait for records of this partition. */
   readonly onHighWatermark: (leader: PartitionLeader) => void;
+  /** Wakes the followers that wait: there is more that they may fetch. */
+  readonly onWritten: (leader: PartitionLeader) => void;
+  /** Monotonic clock. */
+  readonly nowMs: number;
 }
 
-export class PartitionLeader {
+/** What followers' fetches wait under: they read past the high watermark. */
+export interface FollowersWait {
+  readonly leader: PartitionLeader;
+}
+
+export class PartitionLeader implements PartitionReplica {
   readonly topic: string;
   readonly topicId: string;
   readonly partition: number;
   readonly log: PartitionLog;
   /** Of the log's directory. */
   readonly flushGroup: FlushGroup;
-  /** Both change with `lead` only. */
+  /** Changes with `lead` only. */
   leaderEpoch: number;
-  isrSize: number;
   minInsyncReplicas: number;
+  readonly followers: FollowersWait = { leader: this };
   /** What `validateProduceBatch` is to demand; the caller sets `nowMs` before each use. */
   batchRules: BatchRules;
   /** Set when the log's directory failed or the partition is going away: nothing is taken any more. */
   #refusal: ErrorCode = ErrorCode.NONE;
   /** Invariant: logStartOffset <= highWatermark <= log end; never falls while this node leads. */
   #highWatermark: number;
+  readonly #isr: InSyncReplicas;
+  /** Up to where the log is safe here. */
+  #safeEnd: number;
   /** Where the log ended when this node began to lead: an earlier leader may have shown all of it. */
   readonly #startOffset: number;
   /** In order of append; a duplicate of an earlier batch may stand behind a later one and is served with it. */
@@ -70,35 +101,60 @@ export class PartitionLeader {
   /** As `#writing`. */
   #committing: AppendWaiter[] = [];
   readonly #onHighWatermark: (leader: PartitionLeader) => void;
+  readonly #onWritten: (leader: PartitionLeader) => void;
 
   constructor(options: LeaderOptions) {
+    const { log, topicId, partition, brokers, state } = options;
     this.topic = options.topic;
-    this.topicId = options.topicId;
-    this.partition = options.partition;
-    this.leaderEpoch = options.leaderEpoch;
-    this.log = options.log;
-    this.isrSize = options.isrSize;
+    this.topicId = topicId;
+    this.partition = partition;
+    this.leaderEpoch = state.leaderEpoch;
+    this.log = log;
     this.minInsyncReplicas = options.minInsyncReplicas;
-    this.batchRules = batchRulesOf(options.topic, options.log.config);
+    this.batchRules = batchRulesOf(options.topic, log.config);
     this.flushGroup = options.flushGroup;
     this.#onHighWatermark = options.onHighWatermark;
-    // A lone replica's log is the committed log: all of it, or what is flushed of it. What a kill left unflushed is
-    // being flushed already (`FlushGroup.adopt`) and comes with `logFlushed`.
-    const { log } = options;
-    this.#highWatermark = log.config.durability === 'os' ? log.logEndOffset : log.flushedOffset;
+    this.#onWritten = options.onWritten;
+    const propose = (proposal: IsrProposal): void => options.propose(this, proposal);
+    this.#isr = new InSyncReplicas({ topicId, partition, brokers, propose }, state);
+    const known = Math.min(options.highWatermark, log.logEndOffset);
+    this.#highWatermark = Math.max(known, log.logStartOffset);
     this.#startOffset = log.logEndOffset;
-    this.lead(options.leaderEpoch, options.isrSize);
+    // What a kill left unflushed is being flushed already (`FlushGroup.adopt`) and comes with `logFlushed`.
+    this.#safeEnd = safeEndOf(log);
+    this.#begin(state, options.nowMs);
+    const end = this.#committable();
+    // A lone replica's log is the committed log. Nobody waits for it yet.
+    if (end > this.#highWatermark) this.#highWatermark = end;
   }
 
   /**
-   * Leads with this epoch and so many replicas in sync from now on. The log notes where the epoch begins although it
-   * has no batch yet (as Kafka does): clients that hold the epoch must not be told that nobody knows it.
+   * The partition as the metadata has it now, led by this broker: with a new epoch, or with another set of replicas.
+   * @param nowMs monotonic clock
    */
-  lead(leaderEpoch: number, isrSize: number): void {
-    this.leaderEpoch = leaderEpoch;
-    this.isrSize = isrSize;
+  lead(state: ReplicaSet, nowMs: number): void {
+    if (state.leaderEpoch > this.leaderEpoch) {
+      this.#begin(state, nowMs);
+      // Followers that wait are to hear of the epoch.
+      this.#onWritten(this);
+    } else this.#isr.update(state);
+    this.#afterIsr();
+  }
+
+  /**
+   * Notes in the log where the epoch begins although it has no batch yet (as Kafka does): clients that hold the epoch must
+   * not be told that nobody knows it.
+   */
+  #begin(state: ReplicaSet, nowMs: number): void {
+    this.leaderEpoch = state.leaderEpoch;
     const { epochs, logEndOffset } = this.log;
-    if (leaderEpoch > epochs.latestEpoch) epochs.assign(leaderEpoch, logEndOffset);
+    if (state.leaderEpoch > epochs.latestEpoch) epochs.assign(state.leaderEpoch, logEndOffset);
+    this.#isr.begin(state, logEndOffset, nowMs);
+  }
+
+  /** Replicas in sync, this one included. */
+  get isrSize(): number {
+    return this.#isr.size;
   }
 
   /** The offset after the last record that consumers may read. */
@@ -123,7 +179,9 @@ export class PartitionLeader {
   updateConfig(config: LogConfig, minInsyncReplicas: number): void {
     this.log.updateConfig(config);
     this.batchRules = batchRulesOf(this.topic, config);
+    if (minInsyncReplicas === this.minInsyncReplicas) return;
     this.minInsyncReplicas = minInsyncReplicas;
+    this.#afterIsr();
   }
 
   /** ErrorCode.NONE while this partition takes requests. */
@@ -159,7 +217,8 @@ export class PartitionLeader {
   ): ErrorCode {
     result.errorMessage = null;
     if (this.#refusal !== ErrorCode.NONE) return this.#refusal;
-    if (allReplicas && this.isrSize < this.minInsyncReplicas) return ErrorCode.NOT_ENOUGH_REPLICAS;
+    if (allReplicas && this.#isr.size < this.minInsyncReplicas)
+      return ErrorCode.NOT_ENOUGH_REPLICAS;
     const error = this.log.appender.append(
       buf,
       start,
@@ -176,7 +235,8 @@ export class PartitionLeader {
       waiter.onWritten(ErrorCode.NONE);
     else {
       this.#writing.push(waiter);
-      this.flushGroup.markDirty(this.log, !allReplicas);
+      // Followers wait for the write: they fetch and flush it while this replica does.
+      this.flushGroup.markDirty(this.log, !allReplicas || !this.#isr.isAlone);
     }
     if (!allReplicas) return error;
     if (waiter.endOffset <= this.#highWatermark) waiter.onCommitted(ErrorCode.NONE);
@@ -191,6 +251,7 @@ export class PartitionLeader {
     while (served < waiting.length && waiting[served]!.endOffset <= endOffset) served += 1;
     this.#writing = waiting.slice(served);
     for (let i = 0; i < served; i += 1) waiting[i]!.onWritten(ErrorCode.NONE);
+    if (!this.#isr.isAlone) this.#onWritten(this);
   }
 
   /** What was appended since the last `logWritten` could not be written and is not in the log any more. */
@@ -203,16 +264,56 @@ export class PartitionLeader {
     for (const waiter of committing) if (!this.#isInLog(waiter)) waiter.onCommitted(error);
   }
 
-  /** All up to `endOffset` is durable on this replica: with one replica, that commits it. */
+  /** All up to `endOffset` is safe on this replica: with one replica, that commits it. */
   logFlushed(endOffset: number): void {
-    if (endOffset <= this.#highWatermark) return;
+    if (endOffset <= this.#safeEnd) return;
     assert(
       endOffset <= this.log.logEndOffset,
       `${this.topic}-${this.partition}: flushed up to ${endOffset}, but the log ends at ${this.log.logEndOffset}`,
     );
-    this.#highWatermark = endOffset;
-    this.#serveCommitted();
-    this.#onHighWatermark(this);
+    this.#safeEnd = endOffset;
+    this.#advance();
+  }
+
+  /**
+   * A follower's fetch, after the checks of its epochs and of diverging histories: it has all before `fetchOffset`.
+   * @param brokerEpoch that the follower's broker is registered with (KIP-903), -1: not told
+   * @param nowMs monotonic clock
+   * @returns NONE; UNKNOWN_LEADER_EPOCH when that broker has no copy as far as is known here; NOT_LEADER_OR_FOLLOWER for a
+   *   request from an earlier life of the broker
+   */
+  followerFetched(
+    brokerId: number,
+    brokerEpoch: number,
+    fetchOffset: number,
+    nowMs: number,
+  ): ErrorCode {
+    const { logEndOffset } = this.log;
+    const error = this.#isr.fetched(brokerId, brokerEpoch, fetchOffset, logEndOffset, nowMs);
+    if (error !== ErrorCode.NONE) return error;
+    this.#advance();
+    this.#isr.maybeExpand(brokerId, this.#highWatermark);
+    return ErrorCode.NONE;
+  }
+
+  /** Leaves followers out that are too far behind. Call about once a second, with the monotonic clock. */
+  tick(nowMs: number): void {
+    if (this.#isr.isAlone || this.#refusal !== ErrorCode.NONE) return;
+    this.#isr.tick(this.log.logEndOffset, nowMs);
+    // Who has fallen behind does not hold the high watermark any more.
+    this.#advance();
+  }
+
+  /** The controller's answer, or null when there was none: it is asked again with the next `tick`. */
+  proposalAnswered(proposal: IsrProposal, answer: IsrAnswer | null): void {
+    if (this.#isr.answered(proposal, answer)) this.#afterIsr();
+  }
+
+  /** Waits for the batch before `waiter.endOffset`, which is in the log, to be committed; `onWritten` is not called. */
+  wait(waiter: AppendWaiter): void {
+    if (this.#refusal !== ErrorCode.NONE) waiter.onCommitted(this.#refusal);
+    else if (waiter.endOffset <= this.#highWatermark) waiter.onCommitted(ErrorCode.NONE);
+    else this.#committing.push(waiter);
   }
 
   /**
@@ -238,6 +339,29 @@ export class PartitionLeader {
     for (const waiter of writing) waiter.onWritten(error);
     for (const waiter of committing) waiter.onCommitted(error);
     this.#onHighWatermark(this);
+    this.#onWritten(this);
+  }
+
+  #committable(): number {
+    return this.#isr.committable(this.#safeEnd, this.minInsyncReplicas);
+  }
+
+  #advance(): void {
+    const end = this.#committable();
+    if (end <= this.#highWatermark || this.#refusal !== ErrorCode.NONE) return;
+    this.#highWatermark = end;
+    this.#serveCommitted();
+    this.#onHighWatermark(this);
+  }
+
+  /** Other replicas count than before. */
+  #afterIsr(): void {
+    this.#advance();
+    if (this.#isr.size >= this.minInsyncReplicas) return;
+    // What waits is in the log, on too few replicas: its producers are to know before their time is over.
+    const committing = this.#committing;
+    this.#committing = [];
+    for (const waiter of committing) waiter.onCommitted(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND);
   }
 
   #serveCommitted(): void {
@@ -253,24 +377,4 @@ export class PartitionLeader {
   #isInLog(waiter: AppendWaiter): boolean {
     return waiter.endOffset <= this.log.logEndOffset;
   }
-}
-
-/** What a topic with these settings demands of batches; the caller sets `nowMs` before each use. */
-export function batchRulesOf(topic: string, config: LogConfig): BatchRules {
-  return {
-    isInternal: isInternalTopic(topic),
-    maxMessageBytes: config.maxMessageBytes,
-    timestampType: config.messageTimestampType,
-    timestampBeforeMaxMs: limitOf(config.messageTimestampBeforeMaxMs),
-    timestampAfterMaxMs: limitOf(config.messageTimestampAfterMaxMs),
-    compacted: config.cleanupPolicy.compact,
-    nowMs: 0,
-    decompressedMaxBytes: config.decompressedMaxBytes,
-    trustProducers: false,
-  };
-}
-
-/** Kafka's 2^63-1 means "no limit", and comes out of the configuration as the largest whole number there. */
-function limitOf(ms: number): number {
-  return ms >= Number.MAX_SAFE_INTEGER ? Number.POSITIVE_INFINITY : ms;
 }

@@ -21,6 +21,8 @@ const decompressedBytesMax = 64 * 1024 * 1024;
 
 /** A batch as it was read. Keys and values are views of the memory that it was read from. */
 export interface StoredBatch {
+  /** In bytes. */
+  readonly size: number;
   readonly firstOffset: number;
   readonly lastOffset: number;
   readonly epoch: number;
@@ -67,6 +69,7 @@ export function forEachBatch(bytes: Uint8Array, visit: (batch: StoredBatch) => v
     if (crc32c(bytes.subarray(start + batchCrcStart, start + size)) !== crcOf(bytes, start))
       throw damaged(`a wrong checksum at offset ${firstOffset}`);
     visit({
+      size,
       firstOffset,
       lastOffset: lastOffsetOf(bytes, start),
       epoch: leaderEpochOf(bytes, start),

@@ -12,11 +12,11 @@ import {
   leaderEpochOf,
   maxTimestampOf,
   recordCountOf,
-  sizeOf,
 } from '../../engine/batch/header.ts';
 import { newBatchInfo } from '../../engine/batch/rules.ts';
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import { type AppendResult, newAppendResult } from '../../engine/log/append_result.ts';
+import type { EpochEndOffset } from '../../engine/log/epoch_cache.ts';
 import { type FlushEvents, FlushGroup, flushEachMaxDefault } from '../../engine/log/flush_group.ts';
 import { defaultLogConfig, type LogConfig } from '../../engine/log/log_config.ts';
 import { PartitionLog } from '../../engine/log/partition_log.ts';
@@ -25,7 +25,7 @@ import type { Clock, Disk, DiskError, Random } from '../../engine/ports.ts';
 import { metadataTopicName, uuidMetadataTopic } from '../metadata/records.ts';
 import { LogFullError, type MetadataLogStore } from './metadata_log_store.ts';
 
-const readChunkBytes = 4 * 1024 * 1024;
+const noBytes = new Uint8Array(0);
 
 /** Nothing is ever deleted by age or size; a batch may be as large as the quorum lets it become. */
 const metadataLogConfig: LogConfig = {
@@ -54,7 +54,7 @@ export interface PartitionLogStoreOptions {
 
 interface Waiter {
   /** Everything below it must be on stable storage. */
-  readonly target: number;
+  target: number;
   readonly resolve: () => void;
   readonly reject: (error: Error) => void;
 }
@@ -125,16 +125,17 @@ export class PartitionLogStore implements MetadataLogStore, FlushEvents {
     return Math.max(0, this.log.epochs.latestEpoch);
   }
 
-  read(visit: (batches: Uint8Array) => void): void {
+  endOffsetForEpoch(epoch: number): EpochEndOffset {
+    return this.log.endOffsetForEpoch(epoch);
+  }
+
+  read(fromOffset: number, upToOffset: number, maxBytes: number): Uint8Array {
     const { log } = this;
-    for (let offset = 0; offset < log.logEndOffset; ) {
-      const found = log.read(offset, readChunkBytes, log.logEndOffset, true);
-      if (typeof found !== 'object')
-        throw new Error(`The metadata log in ${log.dir} cannot be read at offset ${offset}.`);
-      const chunk = log.copy(found);
-      visit(chunk);
-      offset = endOffsetOf(chunk);
-    }
+    const found = log.read(fromOffset, maxBytes, upToOffset, true);
+    if (found === ErrorCode.NONE) return noBytes;
+    if (typeof found !== 'object')
+      throw new Error(`The metadata log in ${log.dir} cannot be read at offset ${fromOffset}.`);
+    return log.copy(found);
   }
 
   append(batch: Uint8Array): void {
@@ -154,6 +155,15 @@ export class PartitionLogStore implements MetadataLogStore, FlushEvents {
       assert(code === ErrorCode.KAFKA_STORAGE_ERROR, `append to the metadata log: error ${code}`);
     }
     this.#refusedEndOffset = lastOffsetOf(batch, 0) + 1;
+  }
+
+  truncate(endOffset: number): void {
+    const { log } = this;
+    this.#refusedEndOffset = null;
+    const code = log.truncateTo(endOffset);
+    if (code !== ErrorCode.NONE) throw log.failure ?? noRoom();
+    for (const waiter of this.#waiters) waiter.target = Math.min(waiter.target, log.logEndOffset);
+    this.#settle((waiter) => waiter.target <= log.flushedOffset, null);
   }
 
   flush(): Promise<void> {
@@ -224,12 +234,6 @@ function problemOf(log: PartitionLog): string | null {
   if (log.logStartOffset > 0)
     return `it begins at offset ${log.logStartOffset}: what was before is in a snapshot, which this version cannot read.`;
   return null;
-}
-
-function endOffsetOf(batches: Uint8Array): number {
-  let last = 0;
-  for (let start = 0; start < batches.length; start += sizeOf(batches, start)) last = start;
-  return lastOffsetOf(batches, last) + 1;
 }
 
 function noRoom(): LogFullError {

@@ -29,7 +29,7 @@ const askAgainTimes = 1_000;
 const zeroUuid = 'AAAAAAAAAAAAAAAAAAAAAA';
 
 /** The broker answered with an error where a test needs success. */
-class BrokerError extends Error {
+export class BrokerError extends Error {
   readonly code: number;
 
   constructor(what: string, code: number, message: string | null = null) {
@@ -87,12 +87,14 @@ export class Client {
   }
 
   /** Connects and asks what the broker speaks. */
-  static async connect(endpoint: Endpoint, clientId = 'test'): Promise<Client> {
+  static async connect(endpoint: Endpoint, clientId = 'test', timeoutMs?: number): Promise<Client> {
     const connection = await Connection.connect(endpoint, clientId);
-    const { errorCode, apiKeys } = await connection.request('ApiVersions', 4, {
-      clientSoftwareName: 'scenario',
-      clientSoftwareVersion: '1',
-    });
+    const { errorCode, apiKeys } = await connection.request(
+      'ApiVersions',
+      4,
+      { clientSoftwareName: 'scenario', clientSoftwareVersion: '1' },
+      timeoutMs,
+    );
     if (errorCode !== ErrorCode.NONE) throw new BrokerError('ApiVersions', errorCode);
     return new Client(
       connection,
@@ -126,6 +128,7 @@ export class Client {
     name: string,
     partitions = 1,
     configs: Readonly<Record<string, string | number>> = {},
+    replicationFactor = 1,
   ): Promise<string> {
     const entries = Object.entries(configs);
     const answer = await this.request('CreateTopics', {
@@ -133,7 +136,7 @@ export class Client {
         {
           name,
           numPartitions: partitions,
-          replicationFactor: 1,
+          replicationFactor,
           assignments: [],
           configs: entries.map(([key, value]) => ({ name: key, value: String(value) })),
         },

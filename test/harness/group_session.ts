@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import { errorName } from '../../net/protocol/errors.ts';
 import { Client } from './client.ts';
-import type { Endpoint } from './connection.ts';
+import { ConnectionLostError, type Endpoint } from './connection.ts';
 
 export interface GroupSessionOptions {
   readonly group: string;
@@ -40,7 +40,6 @@ export class RejoinError extends Error {
 const passing: ReadonlySet<number> = new Set([
   ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
   ErrorCode.COORDINATOR_NOT_AVAILABLE,
-  ErrorCode.NOT_COORDINATOR,
 ]);
 const askAgainMs = 20;
 
@@ -53,16 +52,20 @@ export class GroupSession {
     this.#options = options;
   }
 
-  /** Connects, and waits until the broker knows who coordinates the group. */
+  /** Connects, waits until the broker knows who coordinates the group, and goes there. */
   static async connect(endpoint: Endpoint, options: GroupSessionOptions): Promise<GroupSession> {
     const session = new GroupSession(await Client.connect(endpoint, 'member'), options);
+    let coordinator = endpoint;
     await session.#ask(async () => {
       const { coordinators } = await session.client.request('FindCoordinator', {
         coordinatorKeys: [options.group],
       });
+      coordinator = coordinators[0] ?? endpoint;
       return coordinators[0]?.errorCode ?? 0;
     });
-    return session;
+    if (coordinator.port === endpoint.port) return session;
+    session.close();
+    return new GroupSession(await Client.connect(coordinator, 'member'), options);
   }
 
   close(): void {
@@ -207,6 +210,8 @@ const movedOn: ReadonlySet<number> = new Set([
 
 function check(code: number): void {
   if (code === ErrorCode.NONE) return;
+  if (code === ErrorCode.NOT_COORDINATOR)
+    throw new ConnectionLostError('the group has another coordinator');
   if (movedOn.has(code)) throw new RejoinError(code);
   throw new Error(`the group's coordinator said ${errorName(code)}`);
 }

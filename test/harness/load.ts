@@ -16,7 +16,7 @@ import { type History, valueFor } from './history.ts';
 import type { Random } from './split_mix.ts';
 
 /** As many as brokers keep of a producer, and so as Kafka's producers send. */
-const batchesInFlightMax = 5;
+export const batchesInFlightMax = 5;
 const retryPauseMs = 30;
 const drainTimeoutMs = 120_000;
 const largeRecordBytes = 1_000_000;
@@ -42,15 +42,22 @@ export interface LoadOptions {
   readonly now?: () => number;
 }
 
-interface Batch {
-  readonly lane: Lane;
+export interface MadeBatch {
   readonly bytes: Uint8Array;
   readonly ids: readonly string[];
 }
 
-interface Lane extends Target {
+interface Batch extends MadeBatch {
+  readonly lane: Lane;
+}
+
+/** What a producer counts in each of its partitions. */
+export interface LaneCounters extends Target {
   nextSequence: number;
   nextId: number;
+}
+
+interface Lane extends LaneCounters {
   /** Made and not acknowledged, oldest first; all of them were sent at least once. */
   unacked: Batch[];
   /** Requests with a batch of this lane that wait for their answer. */
@@ -63,6 +70,35 @@ const codecs: readonly Codec[] = Object.values(Codec);
 
 export function laneName({ topic, partition }: Target): string {
   return `${topic}-${partition}`;
+}
+
+/** The next batch of a lane: one to twenty records, or a single large one. The history hears of them. */
+export function newBatch(
+  lane: LaneCounters,
+  identity: ProducerIdentity,
+  options: Pick<LoadOptions, 'name' | 'random' | 'oneLargeIn' | 'history'>,
+): MadeBatch {
+  const { random, oneLargeIn, history, name } = options;
+  const large = oneLargeIn > 0 && random(oneLargeIn) === 0;
+  const ids: string[] = [];
+  for (let left = large ? 1 : 1 + random(20); left > 0; left -= 1) {
+    ids.push(`${name}.${laneName(lane)}.${lane.nextId}`);
+    lane.nextId += 1;
+  }
+  const timestamp = BigInt(Date.now());
+  const bytes = encodeBatch({
+    ...identity,
+    baseSequence: lane.nextSequence,
+    codec: large && random(2) === 0 ? Codec.none : (codecs[random(codecs.length)] as Codec),
+    records: ids.map((id) => ({
+      value: valueFor(id, large ? largeRecordBytes : random(400)),
+      key: random(2) === 0 ? Buffer.from(id) : null,
+      timestamp,
+    })),
+  });
+  lane.nextSequence += ids.length;
+  for (const id of ids) history.sent(id, laneName(lane), name);
+  return { bytes, ids };
 }
 
 export class Load {
@@ -176,35 +212,10 @@ export class Load {
     const free = this.#lanes.filter(
       (lane) => !lane.stalled && lane.unacked.length < batchesInFlightMax && random(2) === 0,
     );
-    const batches = free.map((lane) => this.#make(lane));
-    if (batches.length > 0) this.#send(client, batches);
-  }
-
-  #make(lane: Lane): Batch {
-    const { random, oneLargeIn, history, name } = this.#options;
     const identity = this.#identity as ProducerIdentity;
-    const large = oneLargeIn > 0 && random(oneLargeIn) === 0;
-    const ids: string[] = [];
-    for (let left = large ? 1 : 1 + random(20); left > 0; left -= 1) {
-      ids.push(`${name}.${laneName(lane)}.${lane.nextId}`);
-      lane.nextId += 1;
-    }
-    const timestamp = BigInt(Date.now());
-    const bytes = encodeBatch({
-      ...identity,
-      baseSequence: lane.nextSequence,
-      codec: large && random(2) === 0 ? Codec.none : (codecs[random(codecs.length)] as Codec),
-      records: ids.map((id) => ({
-        value: valueFor(id, large ? largeRecordBytes : random(400)),
-        key: random(2) === 0 ? Buffer.from(id) : null,
-        timestamp,
-      })),
-    });
-    lane.nextSequence += ids.length;
-    for (const id of ids) history.sent(id, laneName(lane), name);
-    const batch = { lane, bytes, ids };
-    lane.unacked.push(batch);
-    return batch;
+    const batches = free.map((lane) => ({ lane, ...newBatch(lane, identity, this.#options) }));
+    for (const batch of batches) batch.lane.unacked.push(batch);
+    if (batches.length > 0) this.#send(client, batches);
   }
 
   #send(client: Client, batches: readonly Batch[]): void {

@@ -13,11 +13,13 @@ export interface ScenarioOptions {
   readonly seed: number;
   /** Rounds, cuts, or whatever the test has many of; null: as many as it does by default. */
   readonly rounds: number | null;
+  /** The one kind of rounds that the test does; null: all of them. */
+  readonly only?: string | null;
 }
 
 export function scenarioOptions(): ScenarioOptions {
   const { values } = parseArgs({
-    options: { seed: { type: 'string' }, rounds: { type: 'string' } },
+    options: { seed: { type: 'string' }, rounds: { type: 'string' }, only: { type: 'string' } },
     strict: true,
   });
   const seed = values.seed === undefined ? randomInt(2 ** 31) : Number(values.seed);
@@ -25,7 +27,7 @@ export function scenarioOptions(): ScenarioOptions {
   for (const value of [seed, rounds ?? 0])
     if (!Number.isSafeInteger(value) || value < 0)
       throw new Error('usage: node test/scenario/<name>.test.ts [--seed N] [--rounds N]');
-  return { seed, rounds };
+  return { seed, rounds, only: values.only ?? null };
 }
 
 export interface ScenarioRun {
@@ -43,13 +45,13 @@ export async function runScenario(
   options: ScenarioOptions,
   body: (run: ScenarioRun) => Promise<void>,
 ): Promise<void> {
-  const { seed, rounds } = options;
+  const { seed, rounds, only } = options;
   const dataDir = mkdtempSync(join(tmpdir(), 'millrace-scenario-'));
   try {
     await body({ dataDir, random: splitMix(seed), seed });
   } catch (error) {
     const file = relative(process.cwd(), process.argv[1] ?? '');
-    const more = rounds === null ? '' : ` --rounds ${rounds}`;
+    const more = `${rounds === null ? '' : ` --rounds ${rounds}`}${typeof only !== 'string' ? '' : ` --only '${only}'`}`;
     const repeat = `seed ${seed}; again: node ${file} --seed ${seed}${more}\ndata: ${dataDir}`;
     // The reporter prints one stack and no causes.
     console.error(`\n${inspect(error)}\n${repeat}`);

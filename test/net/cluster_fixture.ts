@@ -1,7 +1,7 @@
 /** A whole metadata plane in one thread: quorum on a simulated store, host, and a shard's client; no sockets. */
 import assert from 'node:assert/strict';
+import { nodeClock } from '../../engine/node_ports.ts';
 import type { Caller } from '../../net/cluster_view.ts';
-import { metadataCodec } from '../../net/metadata_codec.ts';
 import { codecFor } from '../../net/protocol/codec.ts';
 import type { ApiName, MessageInputs, MessageTypes } from '../../net/protocol/messages.gen.ts';
 import { Reader } from '../../net/protocol/reader.ts';
@@ -13,7 +13,6 @@ import type { ShardContext, TopicSettings } from '../../net/shard_context.ts';
 import type { MetadataChanges } from '../../replication/metadata/changes.ts';
 import { Controller, type ControllerOptions } from '../../replication/metadata/controller.ts';
 import { MetadataImage } from '../../replication/metadata/image.ts';
-import { SingleVoter } from '../../replication/raft/single_voter.ts';
 import { splitMix } from '../harness/split_mix.ts';
 import {
   clusterId,
@@ -22,6 +21,7 @@ import {
   registration,
   uuids,
 } from '../replication/metadata/fixtures.ts';
+import { quorumOfOne } from '../replication/raft/quorum_of_one.ts';
 import { SimulatedStore } from '../replication/raft/simulated_store.ts';
 
 /** Two ends of a channel. Messages are cloned and arrive in a later turn, in order, as with real ports. */
@@ -55,17 +55,12 @@ export function newHost(
   store: SimulatedStore,
   overrides: Partial<ControllerOptions> = {},
 ): QuorumHost {
-  const quorum = new SingleVoter({
-    voter: { voterId: 1, voterDirectoryId: uuids(201)(), endpoints: [] },
-    store,
-    stateStore: store,
-    codec: metadataCodec,
-    wallMs: () => 1_700_000_000_000,
-    onWarning: (message) => assert.fail(message),
-  });
+  const self = { voterId: 1, voterDirectoryId: uuids(201)(), endpoints: [] };
+  const quorum = quorumOfOne(store, store, (message) => assert.fail(message), self);
   return new QuorumHost({
     quorum,
     controller: new Controller(controllerOptions(overrides)),
+    clock: nodeClock,
     image: new MetadataImage(clusterId),
     onFailed: (error) => assert.fail(error),
   });

@@ -4,9 +4,9 @@
  */
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import type { JoinGroupReply } from '../../engine/groups/group_api.ts';
-import { ClientProcess } from './client_process.ts';
+import { ClientProcess, type ClientSurroundings } from './client_process.ts';
 import type { ClientOptions, SimulatedClient } from './group_history.ts';
-import type { GroupWorld, ReplyTo } from './group_world.ts';
+import type { ReplyTo } from './group_world.ts';
 import { PartitionReader } from './partition_reader.ts';
 
 /** Of version 0: the topic, no user data. */
@@ -32,7 +32,7 @@ export class ClassicClient implements SimulatedClient {
   /** Grows with each generation, so that the heartbeats of an earlier one end. */
   #generationLife = 0;
 
-  constructor(world: GroupWorld, options: ClientOptions) {
+  constructor(world: ClientSurroundings, options: ClientOptions) {
     this.process = new ClientProcess(world);
     this.#options = options;
     this.#protocols = [{ name: 'range', metadata: subscription(options.topic) }];

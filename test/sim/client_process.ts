@@ -1,14 +1,26 @@
 /** The process of a simulated client: it lives and dies, can stall, and hears nothing of what an earlier life asked for. */
-import type { GroupRequest } from '../../engine/groups/group_api.ts';
-import type { GroupWorld } from './group_world.ts';
+import type { TopicDescription } from '../../engine/groups/coordinator_events.ts';
+import type { GroupReply, GroupRequest } from '../../engine/groups/group_api.ts';
+import type { SeededRandom } from './seeded_random.ts';
 
-export class ClientProcess {
-  readonly world: GroupWorld;
+/** What a client knows of the world that it lives in. */
+export interface ClientSurroundings {
+  readonly nowMs: number;
+  readonly random: SeededRandom;
+  readonly topics: ReadonlyMap<string, TopicDescription>;
+  count(what: string): void;
+  after(delayMs: number, run: () => void): void;
+  /** The answer is null when the connection broke. */
+  send(request: GroupRequest, onReply: (reply: GroupReply | null) => void): void;
+}
+
+export class ClientProcess<World extends ClientSurroundings = ClientSurroundings> {
+  readonly world: World;
   isAlive: boolean = false;
   #life = 0;
   #stalledUntilMs = 0;
 
-  constructor(world: GroupWorld) {
+  constructor(world: World) {
     this.world = world;
   }
 

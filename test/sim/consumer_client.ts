@@ -10,7 +10,7 @@ import type { GroupWorld } from './group_world.ts';
 import { PartitionReader } from './partition_reader.ts';
 
 export class ConsumerClient implements SimulatedClient {
-  readonly process: ClientProcess;
+  readonly process: ClientProcess<GroupWorld>;
   readonly reader: PartitionReader;
   isStable: boolean = false;
   isRefused: boolean = false;

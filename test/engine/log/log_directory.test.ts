@@ -14,6 +14,7 @@ const test = suite('log_directory');
 interface Overrides {
   readonly nodeId?: number;
   readonly clusterId?: string | null;
+  readonly joinsLater?: boolean;
   readonly bootId?: string | null;
 }
 
@@ -45,6 +46,39 @@ function write(disk: SimDisk, directory: LogDirectory, list: PartitionCheckpoint
   directory.writeCheckpoints(list, (error) => assert.equal(error, null));
   while (disk.waitingFlushes > 0) disk.endFlushes();
 }
+
+test('a directory of a cluster that has not formed has an id of its own, and joins later, for good', () => {
+  const disk = new SimDisk({ seed: 1 });
+  const forming = open(disk, { joinsLater: true });
+  const { directoryId } = forming.meta;
+  assert.deepEqual(forming.meta, { clusterId: '', nodeId: 1, directoryId });
+  assert.doesNotMatch(text(disk, 'meta.properties'), /cluster\.id/);
+  disk.crash();
+  assert.throws(() => open(disk), /was made for a cluster and has not joined one/);
+  disk.crash();
+  const again = open(disk, { joinsLater: true });
+  assert.equal(again.meta.directoryId, directoryId, 'others may know it already');
+  again.adoptCluster('abc');
+  disk.crash();
+  const joined = { clusterId: 'abc', nodeId: 1, directoryId };
+  assert.deepEqual(open(disk, { joinsLater: true }).meta, joined);
+  disk.crash();
+  assert.deepEqual(open(disk).meta, joined);
+});
+
+test('a directory beside the metadata joins the same cluster, and only that', () => {
+  const disk = new SimDisk({ seed: 1 });
+  open(disk, { joinsLater: true, clusterId: '' });
+  disk.crash();
+  const { meta } = open(disk, { joinsLater: true, clusterId: 'abc' });
+  assert.equal(meta.clusterId, 'abc', 'a crash came between the two directories');
+  disk.crash();
+  assert.match(text(disk, 'meta.properties'), /^cluster\.id=abc$/m);
+  assert.throws(
+    () => open(disk, { joinsLater: true, clusterId: '' }),
+    /belongs to cluster abc, and the metadata to none/,
+  );
+});
 
 test('a new directory gets its parents, an identity and a lock', () => {
   const disk = new SimDisk({ seed: 1 });

@@ -60,7 +60,7 @@ function defaultText(config: KafkaConfig): string | null | undefined {
 const ownDefaults: Readonly<Record<string, string>> = {
   'node.id': 'Kafka demands one; a single node needs none',
   'process.roles': 'Kafka demands them; a node is always both here',
-  'controller.listener.names': 'Kafka demands one; a single voter needs no listener',
+  'controller.listener.names': 'Kafka demands one; this is the usual name',
   listeners: 'loopback until somebody says otherwise: there is no authentication',
   'log.dir': 'a place that survives a reboot',
   'log.retention.hours': '14 days instead of 7',

@@ -141,10 +141,9 @@ test('a listener beyond loopback is a warning, loopback is none', () => {
   assert.deepEqual(load('listeners=PLAINTEXT://[::1]:9092').warnings, []);
 });
 
-test('controller listeners stay closed and are plain without a map', () => {
+test('controller listeners of a node that is alone stay closed, and are plain without a map', () => {
   const { config, errors, warnings } = load(
     'listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093',
-    'controller.listener.names=CONTROLLER',
   );
   assert.deepEqual(errors, []);
   assert.deepEqual(

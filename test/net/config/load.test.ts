@@ -67,19 +67,19 @@ const refusals: [string[], string[]][] = [
   [
     ['controller.quorum.voters=1@a:9093,2@b:9093'],
     [
-      'controller.quorum.voters=1@a:9093,2@b:9093 (--set): several voters are not supported yet in this version. Allowed: one, this node, or leave it out.',
+      "listeners=PLAINTEXT://127.0.0.1:9092 (default): a node of a cluster needs a listener for the controllers' quorum as well. Allowed: one more, such as CONTROLLER://:9093.",
     ],
   ],
   [
     ['controller.quorum.voters=2@a:9093'],
     [
-      'controller.quorum.voters=2@a:9093 (--set): the only voter must be this node. Allowed: 1@host:port, or leave it out.',
+      'controller.quorum.voters=2@a:9093 (--set): a single voter must be this node. Allowed: 1@host:port, all voters of a cluster, or leave it out.',
     ],
   ],
   [
     ['controller.quorum.bootstrap.servers=a:1,b:1'],
     [
-      'controller.quorum.bootstrap.servers=a:1,b:1 (--set): several voters are not supported yet in this version. Allowed: one, this node, or leave it out.',
+      'controller.quorum.bootstrap.servers=a:1,b:1 (--set): several are not supported yet in this version. Allowed: one, this node, or leave it out and set controller.quorum.voters.',
     ],
   ],
   [

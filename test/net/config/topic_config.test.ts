@@ -56,7 +56,12 @@ test('settings of the topic win, and leave the broker as it was', () => {
 });
 
 test('every key that is said to count for the log changes it', () => {
-  const elsewhere = new Set(['compression.type', 'min.insync.replicas', 'remote.storage.enable']);
+  const elsewhere = new Set([
+    'compression.type',
+    'min.insync.replicas',
+    'remote.storage.enable',
+    'unclean.leader.election.enable',
+  ]);
   const others: Record<string, string> = {
     'cleanup.policy': 'compact',
     'message.timestamp.type': 'LogAppendTime',

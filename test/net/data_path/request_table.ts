@@ -1,6 +1,7 @@
 /** Requests of every API, for tests that go through all of them in all versions: some find something, some do not. */
 import { ErrorCode } from '../../../engine/error_code.gen.ts';
 import type { ApiName, MessageInputs } from '../../../net/protocol/messages.gen.ts';
+import { metadataTopicName } from '../../../replication/metadata/records.ts';
 import { WorldConnection } from './client.ts';
 import { groupRequests } from './group_requests.ts';
 import { names, type RequestsOf, topics, unknownId } from './request_names.ts';
@@ -213,6 +214,53 @@ export const requestsOf: { [N in ApiName]?: RequestsOf<N> } = {
       { resources: single, validateOnly: false },
     ];
   },
+  ElectLeaders: (_world, version) => {
+    const topicPartitions = [...topics, 'nobody'].map((topic) => ({
+      topic,
+      partitions: [0, 1, 9, -1],
+    }));
+    const kinds =
+      version === 0 ? [{}] : [{ electionType: 0 }, { electionType: 1 }, { electionType: 9 }];
+    return kinds.flatMap((kind) =>
+      [topicPartitions, [], null].flatMap((asked) =>
+        [1_000, 0].map((timeoutMs) => ({ ...kind, topicPartitions: asked, timeoutMs })),
+      ),
+    );
+  },
+  AlterPartitionReassignments: (_world, version) => {
+    const partitions = [0, 9].flatMap((partitionIndex) =>
+      [[1], [1, 2], [], null].map((replicas) => ({ partitionIndex, replicas })),
+    );
+    const all = [...topics, 'nobody'].map((name) => ({ name, partitions }));
+    const strict = version === 0 ? {} : { allowReplicationFactorChange: false };
+    return [
+      { topics: all, timeoutMs: 1_000 },
+      { topics: all, timeoutMs: 1_000, ...strict },
+      { topics: all, timeoutMs: 0 },
+      { topics: [], timeoutMs: 1_000 },
+    ];
+  },
+  ListPartitionReassignments: () => [
+    { topics: null },
+    { topics: [] },
+    { topics: [...topics, 'nobody'].map((name) => ({ name, partitionIndexes: [0, 0, 9, -1] })) },
+  ],
+  DescribeQuorum: () =>
+    [
+      [[metadataTopicName, 0]],
+      [[metadataTopicName, 1]],
+      [
+        [metadataTopicName, 0],
+        ['full', 0],
+      ],
+      [],
+    ].map((asked) => ({
+      topics: asked.map(([topicName, partitionIndex]) => ({
+        topicName: topicName as string,
+        partitions: [{ partitionIndex: partitionIndex as number }],
+      })),
+    })),
+  UnregisterBroker: () => [1, 7, -1].map((brokerId) => ({ brokerId })),
   CreatePartitions: (world, version) => {
     const wanted = (name: string, count: number, assignments: number[][] | null) => ({
       name,
@@ -253,6 +301,23 @@ export const requestsOf: { [N in ApiName]?: RequestsOf<N> } = {
       { topics: names(world, false).map((topic) => ({ name: topic.name })) },
       { topics: [], cursor: { topicName: 'full', partitionIndex: -1 } },
       { topics: [], responsePartitionLimit: 1 },
+    ];
+  },
+  AddRaftVoter: (_world, version) => {
+    const voter = { voterId: 2, voterDirectoryId: 'AAAAAAAAAAAAAAAAAAAAAg', timeoutMs: 100 };
+    const when = version === 0 ? {} : { ackWhenCommitted: false };
+    const listeners = [{ name: 'CONTROLLER', host: 'mill-2', port: 9093 }];
+    return [
+      { clusterId: null, ...voter, listeners, ...when },
+      { clusterId: 'another', ...voter, listeners },
+      { clusterId: null, ...voter, listeners: [] },
+    ];
+  },
+  RemoveRaftVoter: () => {
+    const voter = { voterId: 2, voterDirectoryId: 'AAAAAAAAAAAAAAAAAAAAAg' };
+    return [
+      { clusterId: null, ...voter },
+      { clusterId: 'another', ...voter },
     ];
   },
   ApiVersions: (_world, version) => {

@@ -16,6 +16,7 @@ import { Placements } from '../../../net/fabric/placements.ts';
 import { RemotePartitions } from '../../../net/fabric/remote_partitions.ts';
 import type { GroupCoordinators } from '../../../net/groups/group_coordinators.ts';
 import { GroupRouter } from '../../../net/groups/group_router.ts';
+import { IsrProposals } from '../../../net/isr_proposals.ts';
 import { LogDirectories } from '../../../net/log_directories.ts';
 import { LevelLogger, type Logger } from '../../../net/logger.ts';
 import { ProducerIds } from '../../../net/producer_ids.ts';
@@ -26,7 +27,7 @@ import { serveDeleteRecords } from '../../../net/retention/delete_records.ts';
 import { LogRetention } from '../../../net/retention/log_retention.ts';
 import { LogStarts } from '../../../net/retention/log_starts.ts';
 import { type GroupBehind, LossWarnings } from '../../../net/retention/loss_warnings.ts';
-import { Routes } from '../../../net/routes.ts';
+import { type FetchWait, Routes } from '../../../net/routes.ts';
 import { makeRegistry } from '../../../net/served_apis.ts';
 import { FetchSessions } from '../../../net/server/fetch_sessions.ts';
 import { MemoryBudget } from '../../../net/server/memory_budget.ts';
@@ -92,7 +93,7 @@ export class ShardWorld {
   registry!: Registry;
   #directories!: LogDirectories;
   #deferred: (() => void)[] = [];
-  #woken: PartitionLeader[] = [];
+  #woken: FetchWait[] = [];
   #boot = 1;
   #hostPort: QuorumPort | null = null;
 
@@ -143,6 +144,11 @@ export class ShardWorld {
     const placements = new Placements(0, 1);
     const live = new LiveConfig(config);
     this.live = live;
+    const starts = new LogStarts(({ number, path, starts: asked }) =>
+      this.#directories.storeLogStarts(path, asked, (error) =>
+        starts.stored(number, error !== null),
+      ),
+    );
     this.partitions = new ShardPartitions({
       live,
       image,
@@ -157,7 +163,12 @@ export class ShardWorld {
         this.#woken.push(leader);
         this.groups.onHighWatermark(leader);
       },
+      onWritten: ({ followers }) => this.#woken.push(followers),
+      propose: (leader, proposal) => proposals.propose(leader, proposal),
+      release: (_log, run) => run(),
+      starts,
       onDeleted: (_log, deleted) => this.deleted.push(deleted),
+      onDamaged: () => {},
       onDirFailed: (path) => {
         this.failedDirs.push(path);
         this.#directories.noteFlushFailure(path);
@@ -176,14 +187,15 @@ export class ShardWorld {
       },
       onFailed: (error) => assert.fail(error as Error),
     });
-    this.services = this.#makeServices(quorum, placements);
+    const proposals = new IsrProposals({ quorum, clock });
+    this.services = this.#makeServices(quorum, placements, starts);
     this.registry = makeRegistry(this.services);
     await this.host.attach(hostPort);
   }
 
-  #makeServices(quorum: QuorumClient, placements: Placements): ShardServices {
+  #makeServices(quorum: QuorumClient, placements: Placements, starts: LogStarts): ShardServices {
     const { clock, config, image, live, logger } = this;
-    const calls = this.#openRetention();
+    const calls = this.#openRetention(starts);
     serveAdministration(calls, this.partitions);
     this.groups = groupsOf(this, calls, (run) => this.#deferred.push(run));
     const routes = new Routes(this.partitions.table, placements, image);
@@ -218,14 +230,10 @@ export class ShardWorld {
   }
 
   /** What deletes records, and the calls that it serves. */
-  #openRetention(): ShardCalls {
-    const { clock, disk, config, logger } = this;
-    const { table } = this.partitions;
-    const directories = this.#directories;
+  #openRetention(starts: LogStarts): ShardCalls {
+    const { clock, disk, config, logger, partitions } = this;
+    const { table } = partitions;
     const calls: ShardCalls = new ThreadCalls(0, []);
-    const starts = new LogStarts(({ number, path, starts: asked }) =>
-      directories.storeLogStarts(path, asked, (error) => starts.stored(number, error !== null)),
-    );
     serveDeleteRecords(calls, table, starts);
     calls.serve('groups.behind', () => this.groupsBehind);
     this.retention = new LogRetention({
@@ -233,7 +241,7 @@ export class ShardWorld {
       disk,
       logger,
       intervalMs: config.logRetentionCheckIntervalMs,
-      leaders: () => table.values(),
+      replicas: () => partitions.replicas,
       starts,
       warnings: new LossWarnings({
         groupsBehind: async (asked) => (await calls.callAll('groups.behind', asked)).flat(),
@@ -295,7 +303,7 @@ export class ShardWorld {
   wake(): void {
     const woken = this.#woken;
     this.#woken = [];
-    for (const leader of new Set(woken)) this.services.purgatory.wake(leader);
+    for (const wait of new Set(woken)) this.services.purgatory.wake(wait);
   }
 
   /** Ends the flushes under way. */

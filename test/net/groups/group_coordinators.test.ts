@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { suite } from 'uvu';
 import { ErrorCode } from '../../../engine/error_code.gen.ts';
 import { partitionOfGroup } from '../../../net/groups/offsets_topic.ts';
+import type { MetadataChanges } from '../../../replication/metadata/changes.ts';
 import { WorldConnection } from '../data_path/client.ts';
+import type { ShardWorld } from '../data_path/shard_world.ts';
 import { ask, commitRequest, groupWorld, joinRequest, rest, stableGroup } from './group_world.ts';
 
 const test = suite('coordinators of a shard');
@@ -65,6 +67,58 @@ test('who waits in a rebalance when the log directory fails is sent away at once
   assert.equal(waiting.response().errorCode, ErrorCode.NOT_COORDINATOR);
   const after = await ask(world, 'JoinGroup', 9, joinRequest(9, 'g'));
   assert.equal(after.errorCode, ErrorCode.NOT_COORDINATOR);
+});
+
+/** Another broker leads all partitions of the groups' topic, or this one again. */
+async function moveLeadership(
+  world: ShardWorld,
+  leader: number,
+  leaderEpoch: number,
+): Promise<void> {
+  const topic = world.image.topic('__consumer_offsets')!;
+  const changedPartitions = topic.partitions.map((previous) => {
+    const partition = { ...previous, replicas: [1, 2], leader, leaderEpoch };
+    return { topic, previous, partition };
+  });
+  const changes = { ...noChanges, changedPartitions };
+  world.partitions.apply(changes);
+  world.groups.apply(changes);
+  await rest(world);
+}
+
+const noChanges: MetadataChanges = {
+  deletedPartitions: [],
+  createdPartitions: [],
+  changedPartitions: [],
+  deletedTopics: [],
+  createdTopics: [],
+  changedTopicConfigs: [],
+  changedBrokerConfigs: [],
+  changedBrokers: [],
+  featuresChanged: false,
+};
+
+test('coordinators resign with the leadership of their partitions, and load again when it comes back', async () => {
+  const world = await groupWorld();
+  await ask(world, 'OffsetCommit', 8, commitRequest('g', [[0, 10]]));
+  await stableGroup(world, 'live');
+  const joining = await ask(world, 'JoinGroup', 9, joinRequest(9, 'live'));
+  const connection = new WorldConnection(world);
+  const waiting = connection.send('JoinGroup', 9, joinRequest(9, 'live', joining.memberId));
+  await rest(world);
+  await moveLeadership(world, 2, 1);
+  assert.equal(waiting.response().errorCode, ErrorCode.NOT_COORDINATOR);
+  const refused = await ask(world, 'OffsetCommit', 8, commitRequest('g', [[0, 20]]));
+  assert.equal(refused.topics[0]?.partitions[0]?.errorCode, ErrorCode.NOT_COORDINATOR);
+  assert.deepEqual((await ask(world, 'ListGroups', 4, {})).groups, []);
+  await moveLeadership(world, 1, 2);
+  const { groups } = await ask(world, 'ListGroups', 4, {});
+  assert.deepEqual(groups.map(({ groupId }) => groupId).sort(), ['g', 'live']);
+  const behind = await world.groups.behind({ topic: 't', partition: 0, endOffset: 11 });
+  assert.deepEqual(
+    behind.map(({ groupId, committedOffset }) => [groupId, committedOffset]),
+    [['g', 10]],
+  );
 });
 
 test.run();

@@ -3,6 +3,7 @@ import { suite } from 'uvu';
 import { ErrorCode } from '../../../engine/error_code.gen.ts';
 import { uuidZero } from '../../../replication/metadata/records.ts';
 import { uuids } from '../../replication/metadata/fixtures.ts';
+import { loneState } from '../../replication/partition/states.ts';
 import { WorldConnection } from '../data_path/client.ts';
 import {
   batchOf,
@@ -267,7 +268,7 @@ test('trap 7: read_committed has a list of aborted transactions, read_uncommitte
 test('epochs: an old one is fenced, one from the future is unknown (KIP-320)', async () => {
   const { world, client } = await withClient();
   put(world, 't', 0, batchOf(['a']));
-  world.leader('t').lead(3, 1);
+  world.leader('t').lead(loneState(3), 0);
   const code = (currentLeaderEpoch: number): number =>
     fetchedOne(client.call('Fetch', 9, fetch(world, 9, [{ topic: 't', currentLeaderEpoch }])))
       .errorCode;
@@ -282,7 +283,7 @@ test('epochs: an old one is fenced, one from the future is unknown (KIP-320)', a
 test('divergence: where the history of the client leaves ours (KIP-595)', async () => {
   const { world, client } = await withClient();
   put(world, 't', 0, batchOf(['a', 'b']));
-  world.leader('t').lead(4, 1);
+  world.leader('t').lead(loneState(4), 0);
   put(world, 't', 0, batchOf(['c']));
   const look = (lastFetchedEpoch: number, offset: number) =>
     fetchedOne(
@@ -343,20 +344,6 @@ test('an error in one partition answers at once, with the records of the others'
   );
   assert.equal(answer[0]?.errorCode, ErrorCode.OFFSET_OUT_OF_RANGE);
   assert.deepEqual(valuesIn(answer[1]?.records), ['0 a']);
-});
-
-test('followers are not served yet, whatever the version calls them', async () => {
-  const { world, client } = await withClient();
-  const old = fetch(world, 14, [{ topic: 't' }], { replicaId: 2 });
-  const young = fetch(world, 15, [{ topic: 't' }], { replicaState: { replicaId: 2 } });
-  assert.equal(
-    fetchedOne(client.call('Fetch', 14, old)).errorCode,
-    ErrorCode.REPLICA_NOT_AVAILABLE,
-  );
-  assert.equal(
-    fetchedOne(client.call('Fetch', 15, young)).errorCode,
-    ErrorCode.REPLICA_NOT_AVAILABLE,
-  );
 });
 
 test('up to v5 a failed directory reads as NOT_LEADER_OR_FOLLOWER, since clients take the real error for fatal', async () => {

@@ -3,6 +3,7 @@ import { suite } from 'uvu';
 import { Codec } from '../../../engine/batch/header.ts';
 import { ErrorCode } from '../../../engine/error_code.gen.ts';
 import type { ListOffsetsResponseListOffsetsPartitionResponse } from '../../../net/protocol/messages.gen.ts';
+import { loneState } from '../../replication/partition/states.ts';
 import { WorldConnection } from '../data_path/client.ts';
 import { batchOf, produce } from '../data_path/requests.ts';
 import { ShardWorld, type WorldOptions } from '../data_path/shard_world.ts';
@@ -78,7 +79,7 @@ const brief = ({
 for (let version = 1; version <= 11; version += 1)
   test(`v${version}: the ends of the log, with the leader epoch from v4`, async () => {
     const world = await newWorld();
-    world.leader('t').lead(2, 1);
+    world.leader('t').lead(loneState(2), 0);
     put(world, timed([0, 1, 2]));
     const end = list(world, latest, { version });
     assert.deepEqual(brief(end), [ErrorCode.NONE, 3n, -1n]);
@@ -178,7 +179,7 @@ test('after a kill the end is not told before it is known again (KIP-207)', asyn
 
 test('epochs are checked (KIP-320)', async () => {
   const world = await newWorld();
-  world.leader('t').lead(3, 1);
+  world.leader('t').lead(loneState(3), 0);
   const code = (currentLeaderEpoch: number): number =>
     list(world, latest, { currentLeaderEpoch }).errorCode;
   assert.deepEqual([-1, 2, 3, 4].map(code), [

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { suite } from 'uvu';
 import { ErrorCode } from '../../../engine/error_code.gen.ts';
 import type { OffsetForLeaderEpochResponseEpochEndOffset } from '../../../net/protocol/messages.gen.ts';
+import { loneState } from '../../replication/partition/states.ts';
 import { WorldConnection } from '../data_path/client.ts';
 import { batchOf, produce } from '../data_path/requests.ts';
 import { ShardWorld } from '../data_path/shard_world.ts';
@@ -31,9 +32,9 @@ function ask(
 async function withHistory(): Promise<ShardWorld> {
   const world = await ShardWorld.start({ topics: [['t', 1]] });
   put(world, 'a', 'b');
-  world.leader('t').lead(3, 1);
+  world.leader('t').lead(loneState(3), 0);
   put(world, 'c');
-  world.leader('t').lead(5, 1);
+  world.leader('t').lead(loneState(5), 0);
   return world;
 }
 
@@ -61,7 +62,7 @@ test('the epoch that ListOffsets gives for the end is one that is known here, al
   const world = await withHistory();
   world.kill();
   await world.open();
-  world.leader('t').lead(6, 1);
+  world.leader('t').lead(loneState(6), 0);
   world.settle();
   const listed = new WorldConnection(world).call('ListOffsets', 9, {
     replicaId: -1,

@@ -103,6 +103,34 @@ test('any other request waits for those before it, and those behind wait for it'
   await harness.stop();
 });
 
+test('a request that runs alone hears of the one that comes behind it, and may end its wait', async () => {
+  const waiting: RequestContext[] = [];
+  const harness = await startHarness({
+    onExclusive: (ctx) => {
+      waiting.push(ctx);
+      ctx.onOvertaken = () => {
+        ctx.onOvertaken = null;
+        queueMicrotask(() => ctx.respondRaw(answer(ctx.correlationId)));
+      };
+    },
+  });
+  const client = await harness.connect();
+  client.socket.write(request(exclusive, 1, 10));
+  await eventually(() => waiting.length === 1);
+  await sleep(10);
+  assert.deepEqual(client.correlationIds(), []);
+  client.socket.write(request(exclusive, 2, 10));
+  assert.deepEqual(await client.untilFrames(1), [1]);
+  await eventually(() => waiting.length === 2);
+  client.socket.write(request(exclusive, 3, 100_000));
+  assert.deepEqual(await client.untilFrames(2), [1, 2]);
+  await eventually(() => waiting.length === 3);
+  waiting[2]?.respondRaw(answer(3));
+  assert.deepEqual(await client.untilFrames(3), [1, 2, 3]);
+  checkNoMemory(harness);
+  await harness.stop();
+});
+
 test('a request without an answer takes no place among the answers', async () => {
   const harness = await startHarness({ onOverlapping: (ctx) => ctx.respondNothing() });
   const client = await harness.connect();

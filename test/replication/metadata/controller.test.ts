@@ -29,9 +29,7 @@ test('the first leader of all writes the features, a later one does not', () => 
   assert.deepEqual(node.log, [
     { type: 'FeatureLevelRecord', name: 'metadata.version', featureLevel: 33 },
   ]);
-  const image = node.controller.image.copy();
-  node.controller.step({ type: 'resigned' });
-  assert.deepEqual(node.controller.step({ type: 'elected', epoch: 2, nextOffset: 2, image }), []);
+  assert.deepEqual(node.failOver(), []);
 });
 
 test('a registration is unfenced, with the offset of its record as the broker epoch', () => {
@@ -308,7 +306,7 @@ test('an unclean restart raises the leader epochs, a clean one writes only the r
 test('fenced brokers lead nothing: without a live one a topic cannot be placed', () => {
   const node = withBroker();
   const image = node.controller.image.copy();
-  node.controller.step({ type: 'resigned' });
+  node.resign();
   const firstOffset = image.offset + 1;
   image.apply({
     snapshot: false,
@@ -328,14 +326,14 @@ test('fenced brokers lead nothing: without a live one a topic cannot be placed',
     ],
   });
   node.log.length = firstOffset + 1;
-  node.controller.step({ type: 'elected', epoch: 2, nextOffset: firstOffset + 1, image });
+  node.elect(image);
   assert.equal(createOne(node, newTopic('a')).errorCode, ErrorCode.INVALID_REPLICATION_FACTOR);
 });
 
 test('a controller that does not lead says so and writes nothing', () => {
   const controller = new Controller(controllerOptions());
   const request = { type: 'createTopics', topics: [newTopic('a')], validateOnly: false } as const;
-  const [effect, ...more] = controller.step({ type: 'request', requestId: 1, request });
+  const [effect, ...more] = controller.step({ type: 'request', requestId: 1, request, nowMs: 0 });
   assert.equal(more.length, 0);
   assert(effect?.type === 'reply');
   assert.equal(effect.reply.errorCode, ErrorCode.NOT_CONTROLLER);
@@ -346,10 +344,9 @@ test('what was not committed is gone after a resignation', () => {
   const committed = node.controller.image.copy();
   createOne(node, newTopic('a.b'));
   assert.equal(committed.topics.size, 0, 'a copy goes its own way');
-  node.controller.step({ type: 'resigned' });
-  const nextOffset = committed.offset + 1;
-  node.log.length = nextOffset;
-  node.take(node.controller.step({ type: 'elected', epoch: 2, nextOffset, image: committed }));
+  node.resign();
+  node.log.length = committed.offset + 1;
+  node.elect(committed);
   assert.equal(createOne(node, newTopic('a_b')).errorCode, ErrorCode.NONE);
 });
 

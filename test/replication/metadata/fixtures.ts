@@ -36,6 +36,10 @@ export function controllerOptions(overrides: Partial<ControllerOptions> = {}): C
     defaultPartitions: 1,
     defaultReplicationFactor: 1,
     deleteTopicEnable: true,
+    sessionTimeoutMs: null,
+    leaderBalanceIntervalMs: null,
+    minInsyncReplicas: 1,
+    uncleanLeaderElectionEnable: false,
     formationFeatures: [{ name: 'metadata.version', level: 33 }],
     random: splitMix(1),
     newUuid: uuids(7),
@@ -64,15 +68,59 @@ export function controllerOptions(overrides: Partial<ControllerOptions> = {}): C
 export class TestController {
   readonly controller: Controller;
   readonly log: MetadataRecord[] = [];
+  nowMs = 0;
+  /** The tick that the controller wants. */
+  wakeAtMs: number = Number.POSITIVE_INFINITY;
+  #epoch = 0;
 
   constructor(overrides: Partial<ControllerOptions> = {}) {
     this.controller = new Controller(controllerOptions(overrides));
-    const image = new MetadataImage(clusterId);
-    this.take(this.controller.step({ type: 'elected', epoch: 1, nextOffset: 0, image }));
+    this.elect(new MetadataImage(clusterId));
   }
 
-  take(effects: readonly ControllerEffect[]): void {
-    for (const effect of effects) if (effect.type === 'append') this.log.push(...effect.records);
+  /** It leads, from what `image` holds. */
+  elect(image: MetadataImage): MetadataRecord[] {
+    this.#epoch += 1;
+    const { log, nowMs } = this;
+    const epoch = this.#epoch;
+    return this.take(
+      this.controller.step({ type: 'elected', epoch, nextOffset: log.length, image, nowMs }),
+    );
+  }
+
+  resign(): void {
+    this.wakeAtMs = Number.POSITIVE_INFINITY;
+    this.take(this.controller.step({ type: 'resigned', nowMs: this.nowMs }));
+  }
+
+  /** Leadership moves away and comes back; nothing is lost. */
+  failOver(): MetadataRecord[] {
+    const image = this.controller.image.copy();
+    this.resign();
+    return this.elect(image);
+  }
+
+  /** Time passes, with the ticks that are wanted. */
+  advance(ms: number): MetadataRecord[] {
+    const before = this.log.length;
+    const untilMs = this.nowMs + ms;
+    while (this.wakeAtMs <= untilMs) {
+      this.nowMs = Math.max(this.nowMs, this.wakeAtMs);
+      this.wakeAtMs = Number.POSITIVE_INFINITY;
+      this.take(this.controller.step({ type: 'tick', nowMs: this.nowMs }));
+    }
+    this.nowMs = untilMs;
+    return this.log.slice(before);
+  }
+
+  /** Returns the records of the effects. */
+  take(effects: readonly ControllerEffect[]): MetadataRecord[] {
+    const before = this.log.length;
+    for (const effect of effects) {
+      if (effect.type === 'append') this.log.push(...effect.records);
+      if (effect.type === 'wakeAt') this.wakeAtMs = effect.atMs;
+    }
+    return this.log.slice(before);
   }
 
   /** The records that the request appended, and its reply. */
@@ -80,10 +128,11 @@ export class TestController {
     request: ControllerRequest & { readonly type: K },
   ): { records: MetadataRecord[]; reply: ControllerReply<ControllerApi[K]['result']> } {
     const before = this.log.length;
-    const effects = this.controller.step({ type: 'request', requestId: 5, request });
+    const { nowMs } = this;
+    const effects = this.controller.step({ type: 'request', requestId: 5, request, nowMs });
     this.take(effects);
-    const reply = effects.at(-1);
-    assert(reply?.type === 'reply' && reply.requestId === 5);
+    const reply = effects.find((effect) => effect.type === 'reply');
+    assert(reply?.requestId === 5);
     assert.equal(reply.afterOffset, this.log.length - 1);
     return {
       records: this.log.slice(before),

@@ -91,7 +91,12 @@ export class History {
     this.#requestId += 1;
     const { image } = this.#controller;
     const before = new Map([...image.topics.values()].map((topic) => [topic.id, topic.name]));
-    const effects = this.#controller.step({ type: 'request', requestId: this.#requestId, request });
+    const effects = this.#controller.step({
+      type: 'request',
+      requestId: this.#requestId,
+      request,
+      nowMs: 0,
+    });
     this.#take(effects);
     const last = effects.at(-1);
     assert(last?.type === 'reply' && last.requestId === this.#requestId);
@@ -143,7 +148,7 @@ export class History {
     this.losses += 1;
     this.#log.length = this.#committedCount;
     this.#nextOffset = this.#follower.offset + 1;
-    this.#controller.step({ type: 'resigned' });
+    this.#controller.step({ type: 'resigned', nowMs: 0 });
     this.#producerIdsGiven = this.#follower.nextProducerId;
     this.#elect();
   }
@@ -153,7 +158,7 @@ export class History {
     const epoch = this.#epoch;
     const nextOffset = this.#nextOffset;
     const image = this.#follower;
-    this.#take(this.#controller.step({ type: 'elected', epoch, nextOffset, image }));
+    this.#take(this.#controller.step({ type: 'elected', epoch, nextOffset, image, nowMs: 0 }));
   }
 
   #check(): void {

@@ -7,6 +7,7 @@ import { type AppendResult, newAppendResult } from '../../../engine/log/append_r
 import type { AppendWaiter, PartitionLeader } from '../../../replication/partition/leader.ts';
 import { batchOf, batchOfBytes } from '../../net/data_path/requests.ts';
 import { ShardWorld, type WorldOptions } from '../../net/data_path/shard_world.ts';
+import { loneState } from './states.ts';
 
 const test = suite('partition leader');
 
@@ -269,7 +270,7 @@ test('a write that fails for good inside of an append ends that very append with
 
 test('epochs: older is fenced, newer is unknown, none is taken (KIP-320)', async () => {
   const { leader } = await withLeader();
-  leader.lead(4, 1);
+  leader.lead(loneState(4), 0);
   assert.equal(leader.checkEpoch(-1), ErrorCode.NONE);
   assert.equal(leader.checkEpoch(4), ErrorCode.NONE);
   assert.equal(leader.checkEpoch(3), ErrorCode.FENCED_LEADER_EPOCH);
@@ -281,7 +282,7 @@ test('an epoch begins where the leader begins to lead, with or without records',
   assert.deepEqual(leader.log.endOffsetForEpoch(0), { epoch: 0, endOffset: 0 });
   append(world, leader, true);
   world.settle();
-  leader.lead(1, 1);
+  leader.lead(loneState(1), 0);
   assert.deepEqual(leader.log.endOffsetForEpoch(1), { epoch: 1, endOffset: 1 });
   assert.deepEqual(leader.log.endOffsetForEpoch(0), { epoch: 0, endOffset: 1 });
   append(world, leader, true);

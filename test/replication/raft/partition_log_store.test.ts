@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { suite } from 'uvu';
 import { NodeDisk, nodeClock, nodeRandom } from '../../../engine/node_ports.ts';
 import { type Disk, DiskError } from '../../../engine/ports.ts';
-import { metadataCodec } from '../../../net/metadata_codec.ts';
 import type { MetadataBatch, MetadataRecord } from '../../../replication/metadata/records.ts';
 import { FileStateStore } from '../../../replication/raft/file_state_store.ts';
 import {
@@ -14,8 +13,8 @@ import {
 } from '../../../replication/raft/partition_log_store.ts';
 import type { QuorumListener } from '../../../replication/raft/quorum.ts';
 import { parseQuorumState } from '../../../replication/raft/quorum_state.ts';
-import { SingleVoter } from '../../../replication/raft/single_voter.ts';
-import { uuids } from '../metadata/fixtures.ts';
+import type { RaftQuorum } from '../../../replication/raft/raft_quorum.ts';
+import { quorumOfOne } from './quorum_of_one.ts';
 
 const test = suite('partition_log_store');
 const root = mkdtempSync(join(tmpdir(), 'metadata-log-'));
@@ -28,7 +27,7 @@ function newDirectory(): string {
 }
 
 class Life implements QuorumListener {
-  readonly quorum: SingleVoter;
+  readonly quorum: RaftQuorum;
   readonly store: PartitionLogStore;
   readonly records: MetadataRecord[] = [];
   readonly warnings: string[] = [];
@@ -38,14 +37,8 @@ class Life implements QuorumListener {
 
   constructor(store: PartitionLogStore, disk: Disk) {
     this.store = store;
-    this.quorum = new SingleVoter({
-      voter: { voterId: 1, voterDirectoryId: uuids(5)(), endpoints: [] },
-      store,
-      stateStore: new FileStateStore(disk, store.log.dir),
-      codec: metadataCodec,
-      wallMs: Date.now,
-      onWarning: (message) => this.warnings.push(message),
-    });
+    const states = new FileStateStore(disk, store.log.dir);
+    this.quorum = quorumOfOne(store, states, (message) => this.warnings.push(message));
   }
 
   onCommitted(batch: MetadataBatch): void {

@@ -9,31 +9,25 @@ import type {
 import { forEachBatch } from '../../../replication/raft/metadata_batch.ts';
 import type { QuorumListener } from '../../../replication/raft/quorum.ts';
 import { parseQuorumState } from '../../../replication/raft/quorum_state.ts';
-import { SingleVoter } from '../../../replication/raft/single_voter.ts';
+import type { RaftQuorum } from '../../../replication/raft/raft_quorum.ts';
 import { splitMix } from '../../harness/split_mix.ts';
 import { uuids } from '../metadata/fixtures.ts';
+import { loneVoter, quorumOfOne } from './quorum_of_one.ts';
 import { SimulatedStore } from './simulated_store.ts';
 
-const test = suite('single_voter');
+const test = suite('raft_quorum');
 
-const voter: Voter = { voterId: 1, voterDirectoryId: uuids(5)(), endpoints: [] };
+const voter = loneVoter;
 
 class Life implements QuorumListener {
-  readonly quorum: SingleVoter;
+  readonly quorum: RaftQuorum;
   readonly committed: MetadataBatch[] = [];
   readonly warnings: string[] = [];
   elected: { epoch: number; nextOffset: number } | null = null;
   failure: Error | null = null;
 
   constructor(store: SimulatedStore, self: Voter = voter) {
-    this.quorum = new SingleVoter({
-      voter: self,
-      store,
-      stateStore: store,
-      codec: metadataCodec,
-      wallMs: () => 1_700_000_000_000,
-      onWarning: (message) => this.warnings.push(message),
-    });
+    this.quorum = quorumOfOne(store, store, (message) => this.warnings.push(message), self);
   }
 
   onCommitted(batch: MetadataBatch): void {
@@ -83,13 +77,11 @@ test('the first batch names leader, version and voters; the vote file has the te
     votedDirectoryId: voter.voterDirectoryId,
   });
   const kinds: (string | undefined)[] = [];
-  store.read((bytes) =>
-    forEachBatch(bytes, (batch) => {
-      assert(batch.isControl);
-      for (const { key, value } of batch.records)
-        kinds.push(metadataCodec.decodeControl(key, value)?.type);
-    }),
-  );
+  forEachBatch(store.read(0, store.endOffset, 1 << 20), (batch) => {
+    assert(batch.isControl);
+    for (const { key, value } of batch.records)
+      kinds.push(metadataCodec.decodeControl(key, value)?.type);
+  });
   assert.deepEqual(kinds, ['LeaderChange', 'KRaftVersion', 'Voters']);
 });
 
@@ -169,31 +161,35 @@ test('a damaged batch in the log is found, whatever the byte', async () => {
   const first = await started(store);
   first.quorum.append([config(1)]);
   await first.quorum.close();
-  const stored: Uint8Array[] = [];
-  store.read((bytes) => {
-    stored.push(bytes);
-  });
-  const log = Buffer.concat(stored);
+  const { endOffset } = store;
+  const log = Buffer.from(store.read(0, endOffset, 1 << 20));
   for (let at = 0; at < log.length; at += 1) {
     const damaged = Buffer.from(log);
     damaged[at] = damaged[at]! ^ 0x10;
     // The leader epoch stands outside of the checksum: only its order can be checked.
     if (isEpochByte(log, at)) continue;
-    const life = new Life(new DamagedStore(damaged));
+    const life = new Life(new DamagedStore(damaged, endOffset));
     await assert.rejects(life.quorum.start(life), /damaged/, `byte ${at}`);
   }
 });
 
 class DamagedStore extends SimulatedStore {
   readonly #bytes: Uint8Array;
+  readonly #endOffset: number;
 
-  constructor(bytes: Uint8Array) {
+  constructor(bytes: Uint8Array, endOffset: number) {
     super(splitMix(1));
     this.#bytes = bytes;
+    this.#endOffset = endOffset;
+    this.stateText = '{"data_version":1,"leaderId":1,"leaderEpoch":1,"votedId":1}';
   }
 
-  override read(visit: (batches: Uint8Array) => void): void {
-    visit(this.#bytes);
+  override get endOffset(): number {
+    return this.#endOffset;
+  }
+
+  override read(): Uint8Array {
+    return this.#bytes;
   }
 }
 

@@ -1,0 +1,54 @@
+/** What a replica reads and checks before it takes part in its quorum. */
+import type { Voter } from '../metadata/records.ts';
+import type { MetadataLogStore } from './metadata_log_store.ts';
+import {
+  initialQuorumState,
+  parseQuorumState,
+  type QuorumState,
+  type QuorumStateStore,
+} from './quorum_state.ts';
+
+export interface StoredQuorum {
+  readonly store: MetadataLogStore;
+  readonly stateStore: QuorumStateStore;
+  readonly onWarning: (message: string) => void;
+}
+
+/**
+ * A vote file that is lost or damaged is no danger for a node that is its only voter: every term in which anything was
+ * promised is in the log, and there is nobody else who could have been voted for. One of several might vote a second
+ * time in a term, so it is refused.
+ * @throws Error with a text for people
+ */
+export function loadQuorumState(
+  { store, stateStore, onWarning }: StoredQuorum,
+  isAlone: boolean,
+): QuorumState {
+  const text = stateStore.load();
+  if (text === null && store.endOffset === 0) return initialQuorumState;
+  const state = text === null ? null : parseQuorumState(text);
+  if (state !== null) return state;
+  const problem = `The vote file (quorum-state) is ${text === null ? 'missing' : 'damaged'}`;
+  if (!isAlone)
+    throw new Error(
+      `${problem}: this voter cannot know whom it has voted for. Empty its data directory, so that it joins as a new ` +
+        'one, then remove the old voter from the quorum and add the new one.',
+    );
+  onWarning(`${problem}; the term is taken from the metadata log.`);
+  return initialQuorumState;
+}
+
+/** @throws Error with a text for people when the log of a node without others names other voters */
+export function checkOwnLog(voters: readonly Voter[], self: Voter): void {
+  const { voterId, voterDirectoryId } = self;
+  const [only] = voters;
+  const isOwn = only?.voterId === voterId && only.voterDirectoryId === voterDirectoryId;
+  if (voters.length === 1 && isOwn) return;
+  const names = voters.map(
+    (voter) => `node ${voter.voterId} (directory ${voter.voterDirectoryId})`,
+  );
+  throw new Error(
+    `The metadata log belongs to the voters ${names.join(', ')}; this is node ${voterId} (directory ` +
+      `${voterDirectoryId}). Set node.id and controller.quorum.voters as they were, or start with an empty data directory.`,
+  );
+}

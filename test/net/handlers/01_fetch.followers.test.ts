@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { suite } from 'uvu';
+import { ErrorCode } from '../../../engine/error_code.gen.ts';
+import { encodeRequestFrame } from '../../../net/protocol/frame.ts';
+import type { RequestContext } from '../../../net/server/request_context.ts';
+import { WorldConnection } from '../data_path/client.ts';
+import { batchOf, fetch, fetchedOne, produce, valuesIn } from '../data_path/requests.ts';
+import { ShardWorld } from '../data_path/shard_world.ts';
+
+const test = suite('01 fetch of followers');
+
+async function withClient(): Promise<{ world: ShardWorld; client: WorldConnection }> {
+  const world = await ShardWorld.start({ topics: [['t', 1]] });
+  world.settle();
+  return { world, client: new WorldConnection(world) };
+}
+
+/** Appends and flushes. */
+function put(world: ShardWorld, value: string): void {
+  const client = new WorldConnection(world);
+  const records = batchOf([value]);
+  client.send('Produce', 9, produce(world, 9, -1, [{ topic: 't', records }]));
+  world.settle();
+}
+
+test('a broker without a copy is no follower, whatever the version calls it', async () => {
+  const { world, client } = await withClient();
+  const old = fetch(world, 14, [{ topic: 't' }], { replicaId: 2 });
+  const young = fetch(world, 15, [{ topic: 't' }], { replicaState: { replicaId: 2 } });
+  for (const [version, request] of [
+    [14, old],
+    [15, young],
+  ] as const)
+    assert.equal(
+      fetchedOne(client.call('Fetch', version, request)).errorCode,
+      ErrorCode.UNKNOWN_LEADER_EPOCH,
+    );
+});
+
+/** Broker 2 has a copy of `t-0`, and is in sync. */
+function withFollower(world: ShardWorld): void {
+  const state = { replicas: [1, 2], isr: [1, 2], leaderEpoch: 1, partitionEpoch: 1 };
+  world.leader('t').lead(state, world.clock.ms);
+}
+
+for (const version of [14, 18])
+  test(`v${version}: a follower gets what is written, and by asking for what comes next says that it has it`, async () => {
+    const { world, client } = await withClient();
+    withFollower(world);
+    const who =
+      version >= 15 ? { replicaState: { replicaId: 2, replicaEpoch: 7 } } : { replicaId: 2 };
+    const asOf = (offset: number) => fetch(world, version, [{ topic: 't', offset }], who);
+    const waiting = client.send('Fetch', version, asOf(0));
+    const producer = new WorldConnection(world);
+    const records = batchOf(['a']);
+    const produced = producer.send('Produce', 9, produce(world, 9, -1, [{ topic: 't', records }]));
+    assert.equal(waiting.isAnswered, false);
+    world.endTurn();
+    const answer = fetchedOne(waiting.response());
+    assert.deepEqual([valuesIn(answer.records), answer.highWatermark], [['0 a'], 0n]);
+    world.settle();
+    assert.equal(produced.isAnswered, false, 'the follower has not said that it has it');
+    const next = client.send('Fetch', version, asOf(1));
+    assert.equal(produced.isAnswered, true);
+    world.advance(500);
+    assert.equal(fetchedOne(next.response()).highWatermark, 1n);
+  });
+
+test('a follower that has more to ask for does not wait longer for what there is not; a client does', async () => {
+  const { world, client } = await withClient();
+  withFollower(world);
+  const waitingAs = (replicaId: number): RequestContext => {
+    const header = { apiKey: 1, apiVersion: 18, correlationId: 1, clientId: 'test' };
+    const request = fetch(world, 18, [{ topic: 't' }], {
+      replicaState: { replicaId, replicaEpoch: 7 },
+    });
+    const { bytes } = encodeRequestFrame<'Fetch'>(header, 'FetchRequest', request);
+    return client.dispatch(bytes.subarray(4));
+  };
+  const consumer = waitingAs(-1);
+  const follower = waitingAs(2);
+  assert.deepEqual([consumer.answered, follower.answered], [false, false]);
+  for (const { onOvertaken } of [consumer, follower]) onOvertaken?.();
+  assert.equal(follower.answered, false, 'answered from within the connection');
+  await Promise.resolve();
+  assert.deepEqual([consumer.answered, follower.answered], [false, true]);
+});
+
+test('a follower whose end is out of range hears where it may go on', async () => {
+  const { world, client } = await withClient();
+  for (const value of ['a', 'b']) put(world, value);
+  world.leader('t').advanceLogStart(1);
+  withFollower(world);
+  const request = fetch(world, 18, [{ topic: 't', offset: 0 }], {
+    replicaState: { replicaId: 2, replicaEpoch: 7 },
+  });
+  const { errorCode, logStartOffset, highWatermark } = fetchedOne(
+    client.call('Fetch', 18, request),
+  );
+  assert.deepEqual(
+    [errorCode, logStartOffset, highWatermark],
+    [ErrorCode.OFFSET_OUT_OF_RANGE, 1n, 2n],
+  );
+});
+
+test.run();

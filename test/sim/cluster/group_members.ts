@@ -1,0 +1,202 @@
+/**
+ * Members of a consumer group of a simulated cluster, whose coordinator moves with its partition: they join, read on from
+ * what is committed, commit, stall, die and come back.
+ *
+ *   I6 what was committed is never taken back: who fetches the group's offsets finds what was acknowledged, or more
+ *   a commit of an earlier generation is refused
+ */
+import assert from 'node:assert/strict';
+import { ErrorCode } from '../../../engine/error_code.gen.ts';
+import type { TopicDescription } from '../../../engine/groups/coordinator_events.ts';
+import type { GroupReply, GroupRequest } from '../../../engine/groups/group_api.ts';
+import { uuidZero } from '../../../replication/metadata/records.ts';
+import { ClassicClient } from '../classic_client.ts';
+import type { ClientSurroundings } from '../client_process.ts';
+import type { ReplyTo } from '../group_world.ts';
+import type { SeededRandom } from '../seeded_random.ts';
+import { Client, type ClientWorld } from './client.ts';
+import { isFailure } from './network.ts';
+import { topicName } from './topic_maker.ts';
+
+const groupId = 'g';
+/** Requests to join wait for other members. */
+const joinTimeoutMs = 8_000;
+const requestTimeoutMs = 1_500;
+
+const movedErrors: readonly (ErrorCode | undefined)[] = [
+  ErrorCode.NOT_COORDINATOR,
+  ErrorCode.COORDINATOR_NOT_AVAILABLE,
+  ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+];
+const staleErrors: readonly (ErrorCode | undefined)[] = [
+  ErrorCode.ILLEGAL_GENERATION,
+  ErrorCode.UNKNOWN_MEMBER_ID,
+];
+
+export class GroupMembers implements ClientSurroundings {
+  readonly random: SeededRandom;
+  readonly topics: ReadonlyMap<string, TopicDescription>;
+  readonly #world: ClientWorld;
+  readonly #client: Client;
+  readonly #members: readonly ClassicClient[];
+  /** By partition: the largest offset whose commit was acknowledged. */
+  readonly #acknowledged = new Map<number, bigint>();
+  /** Nobody dies or stalls any more. */
+  isEnding: boolean = false;
+
+  constructor(world: ClientWorld, count: number, seed: number) {
+    this.#world = world;
+    this.#client = new Client(world, 'group', 5000, seed);
+    this.random = this.#client.random;
+    const partitionCount = world.committed.length;
+    this.topics = new Map([[topicName, { topicId: '', partitionCount }]]);
+    this.#members = Array.from(
+      { length: count },
+      () =>
+        new ClassicClient(this, {
+          name: 'member',
+          groupId,
+          topic: topicName,
+          instanceId: null,
+          sessionTimeoutMs: 6_000,
+          rebalanceTimeoutMs: 3_000,
+          heartbeatIntervalMs: 700,
+          knowsMemberIdRequired: true,
+          knowsSkipAssignment: true,
+          assignor: null,
+        }),
+    );
+  }
+
+  get machineId(): number {
+    return this.#client.process.machineId;
+  }
+
+  get nowMs(): number {
+    return this.#world.timeline.nowMs;
+  }
+
+  count(what: string): void {
+    this.#world.count(`27 group: ${what}`);
+  }
+
+  after(delayMs: number, run: () => void): void {
+    this.#client.process.after(delayMs, run);
+  }
+
+  start(): void {
+    for (const member of this.#members) this.after(this.random.below(2_000), () => member.start());
+    if (this.#members.length > 0) this.#disturbLater();
+  }
+
+  /** Why the group has not come to rest, null if it has. */
+  get problem(): string | null {
+    const [first] = this.#members;
+    for (const member of this.#members) {
+      if (!member.isStable) return 'a member of the group is in no generation';
+      if (member.generationId !== first?.generationId) return 'the group is in two generations';
+      if (member.reader.commits === 0 && member.reader.positions.size > 0)
+        return 'a member of the group has committed nothing yet';
+    }
+    return null;
+  }
+
+  /** From now on everybody must be able to commit. */
+  end(): void {
+    this.isEnding = true;
+    for (const member of this.#members) {
+      member.reader.commits = 0;
+      if (!member.process.isAlive) member.start();
+    }
+  }
+
+  send(request: GroupRequest, onReply: (reply: GroupReply | null) => void): void {
+    const coordinator = this.#client.coordinator();
+    if (coordinator === -1) {
+      this.after(20 + this.random.below(100), () => onReply(null));
+      return;
+    }
+    const floor = new Map(this.#acknowledged);
+    const timeoutMs = request.api === 'JoinGroup' ? joinTimeoutMs : requestTimeoutMs;
+    this.#client.ask(
+      coordinator,
+      { type: 'group', request: withTopicIds(request) },
+      (answer) => {
+        if (isFailure(answer)) {
+          this.#client.refresh();
+          onReply(null);
+          return;
+        }
+        const reply = answer as GroupReply;
+        this.#check(request, reply, floor);
+        if (movedErrors.includes(errorOf(reply))) this.#client.refresh();
+        onReply(reply);
+      },
+      timeoutMs,
+    );
+  }
+
+  #check(request: GroupRequest, reply: GroupReply, floor: ReadonlyMap<number, bigint>): void {
+    if (reply.api === 'OffsetFetch') {
+      const { errorCode, topics } = reply.body as ReplyTo<'OffsetFetch'>;
+      if (errorCode !== ErrorCode.NONE) return;
+      for (const { partitionIndex, committedOffset } of topics[0]?.partitions ?? []) {
+        const least = floor.get(partitionIndex) ?? -1n;
+        assert(
+          committedOffset >= least,
+          `I6 the group's offset of partition ${partitionIndex} is ${committedOffset}, and ${least} was acknowledged`,
+        );
+      }
+    }
+    if (request.api !== 'OffsetCommit' || reply.api !== 'OffsetCommit') return;
+    const error = errorOf(reply);
+    if (staleErrors.includes(error)) this.count('stale commits refused');
+    if (error !== ErrorCode.NONE) return;
+    this.count('commits');
+    for (const { partitionIndex, committedOffset } of request.body.topics[0]?.partitions ?? []) {
+      const least = floor.get(partitionIndex) ?? -1n;
+      assert(
+        committedOffset >= least,
+        `I6 the group's offset of partition ${partitionIndex} goes back to ${committedOffset}, and ${least} was acknowledged`,
+      );
+      const known = this.#acknowledged.get(partitionIndex) ?? -1n;
+      if (committedOffset > known) this.#acknowledged.set(partitionIndex, committedOffset);
+    }
+  }
+
+  #disturbLater(): void {
+    this.after(1_000 + this.random.below(5_000), () => {
+      if (this.isEnding) return;
+      this.#disturb(this.#members[this.random.below(this.#members.length)] as ClassicClient);
+      this.#disturbLater();
+    });
+  }
+
+  #disturb(member: ClassicClient): void {
+    if (!member.process.isAlive) return;
+    const dice = this.random.below(3);
+    if (dice === 0) {
+      member.process.stall(this.random.below(8_000));
+      return;
+    }
+    if (dice === 1) member.leave();
+    else member.crash();
+    this.after(this.random.below(3_000), () => {
+      if (!member.process.isAlive) member.start();
+    });
+  }
+}
+
+/** As the handlers give it on, where the client has named the topic. */
+function withTopicIds(request: GroupRequest): GroupRequest {
+  if (request.api !== 'OffsetCommit') return request;
+  const topics = request.body.topics.map((topic) => ({ ...topic, topicId: uuidZero }));
+  return { api: request.api, body: { ...request.body, topics } };
+}
+
+function errorOf({ body }: GroupReply): ErrorCode | undefined {
+  if ('errorCode' in body) return body.errorCode;
+  if (!('topics' in body)) return undefined;
+  const [partition] = body.topics[0]?.partitions ?? [];
+  return partition !== undefined && 'errorCode' in partition ? partition.errorCode : undefined;
+}

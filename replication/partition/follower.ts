@@ -147,8 +147,8 @@ export class PartitionFollower implements PartitionReplica {
   }
 
   get highWatermark(): number {
-    // While a cut waits for its flush, the log may end below.
-    return Math.min(this.#highWatermark, this.log.logEndOffset);
+    // While a cut waits for its flush, the log may end below; or something is missing below, and is to be fetched again.
+    return Math.min(this.#highWatermark, this.#wholeEnd);
   }
 
   get lastStableOffset(): number {

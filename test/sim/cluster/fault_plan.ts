@@ -26,6 +26,7 @@ export const faultKinds = [
   'vote file lost',
   'bit rot',
   'ambush',
+  'ambush of a joining follower',
 ] as const;
 
 export type FaultKind = (typeof faultKinds)[number];
@@ -83,12 +84,15 @@ export function planFaults({ seed, kinds, everyMs, untilMs }: PlanOptions): Faul
   for (;;) {
     atMs += Math.round(-Math.log(1 - random.next()) * everyMs);
     if (atMs >= untilMs) return faults;
-    faults.push({
-      kind: kinds[random.below(kinds.length)] as FaultKind,
-      atMs,
-      seed: random.below(1 << 30),
-      moment: moments[random.below(moments.length)] as Moment,
-      skips: random.below(20),
-    });
+    const kind = kinds[random.below(kinds.length)] as FaultKind;
+    const seed = random.below(1 << 30);
+    const moment = moments[random.below(moments.length)] as Moment;
+    const skips = random.below(20);
+    const isJoin = kind === 'ambush of a joining follower';
+    faults.push(
+      isJoin
+        ? { kind, atMs, seed, moment: 'expanding', skips: skips % 2 }
+        : { kind, atMs, seed, moment, skips },
+    );
   }
 }

@@ -61,8 +61,10 @@ export class Faults {
     }
     this.#ambushes = this.#ambushes.filter((one) => one !== ambush);
     const random = new SeededRandom(ambush.fault.seed);
-    const victim = other !== null && random.chance(0.6) ? other : node;
-    if (moment === 'expanding') this.#holdBack(node, random);
+    // What the leader asks for arrives when the follower that it is about lives another life.
+    const isJoin = ambush.fault.kind === 'ambush of a joining follower';
+    if (isJoin) node.proposalDelayMs = this.#world.patienceMs + random.below(2_000);
+    const victim = other !== null && (isJoin || random.chance(0.6)) ? other : node;
     const delayMs = random.below(3);
     const how = random.chance(0.5) ? 'kill' : 'power';
     const { run } = victim;
@@ -74,15 +76,6 @@ export class Faults {
       if (moment === 'snapshot') this.#world.count('20 crash during snapshot install');
       this.#takeDown(victim, how, random);
     });
-  }
-
-  /** What the leader asks of the controller arrives late, when the follower that it is about lives another life. */
-  #holdBack(leader: SimNode, random: SeededRandom): void {
-    const controller = this.#world.controller();
-    if (controller === null || controller === leader || random.chance(0.4)) return;
-    const { network } = this.#world;
-    network.cut(leader.id, controller.id);
-    this.#later(100 + random.below(2_500), () => network.heal(leader.id, controller.id));
   }
 
   #strike(fault: Fault): void {
@@ -113,11 +106,14 @@ export class Faults {
       },
       'vote file lost': () => this.#loseVoteFile(any, random),
       'bit rot': () => this.#rot(any, random),
-      ambush: () => {
-        this.#ambushes.push({ fault, skips: fault.skips });
-      },
+      ambush: () => this.#lieInWait(fault),
+      'ambush of a joining follower': () => this.#lieInWait(fault),
     };
     strikes[fault.kind]();
+  }
+
+  #lieInWait(fault: Fault): void {
+    this.#ambushes.push({ fault, skips: fault.skips });
   }
 
   /** How long what was killed stays down: mostly short, now and then longer than anybody waits. */

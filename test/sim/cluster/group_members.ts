@@ -20,7 +20,7 @@ import { topicName } from './topic_maker.ts';
 
 const groupId = 'g';
 /** Requests to join wait for other members. */
-const joinTimeoutMs = 8_000;
+const joinTimeoutMs = 4_000;
 const requestTimeoutMs = 1_500;
 
 const movedErrors: readonly (ErrorCode | undefined)[] = [
@@ -58,9 +58,9 @@ export class GroupMembers implements ClientSurroundings {
           groupId,
           topic: topicName,
           instanceId: null,
-          sessionTimeoutMs: 6_000,
-          rebalanceTimeoutMs: 3_000,
-          heartbeatIntervalMs: 700,
+          sessionTimeoutMs: 2_000,
+          rebalanceTimeoutMs: 1_500,
+          heartbeatIntervalMs: 500,
           knowsMemberIdRequired: true,
           knowsSkipAssignment: true,
           assignor: null,
@@ -176,7 +176,7 @@ export class GroupMembers implements ClientSurroundings {
     if (!member.process.isAlive) return;
     const dice = this.random.below(3);
     if (dice === 0) {
-      member.process.stall(this.random.below(8_000));
+      member.process.stall(this.random.below(5_000));
       return;
     }
     if (dice === 1) member.leave();

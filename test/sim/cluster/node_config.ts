@@ -18,6 +18,8 @@ export function configFor(swarm: Swarm, nodeId: number): BrokerConfig {
     `node.id=${nodeId}`,
     'log.dirs=/data',
     `replica.lag.time.max.ms=${swarm.replicaLagTimeMaxMs}`,
+    'group.min.session.timeout.ms=500',
+    'group.initial.rebalance.delay.ms=200',
     ...quorumSettings(swarm.nodes, nodeId),
   ];
   const key = [...sets, swarm.segmentBytes].join();

@@ -217,7 +217,7 @@ export class NodePartitions {
   }
 
   #propose(leader: PartitionLeader, proposal: IsrProposal): void {
-    const { world, node, ask, brokerEpoch } = this.#options;
+    const { world, node, process, ask, brokerEpoch } = this.#options;
     const { topicId, partition, leaderEpoch, partitionEpoch, newIsr } = proposal;
     const isr = this.#image.topicById(topicId)?.partitions[partition]?.isr ?? [];
     const added = newIsr.find(({ brokerId }) => !isr.includes(brokerId));
@@ -246,12 +246,15 @@ export class NodePartitions {
         },
       ],
     } as const;
-    ask(request, (reply) => {
+    const delayMs = node.proposalDelayMs;
+    node.proposalDelayMs = 0;
+    const answered = (reply: AnyControllerReply): void => {
       const { topics } =
         reply.errorCode === ErrorCode.NONE
           ? (reply.result as AlterPartitionResult)
           : { topics: [] };
       leader.proposalAnswered(proposal, topics[0]?.partitions[0] ?? null);
-    });
+    };
+    process.after(delayMs, () => ask(request, answered));
   }
 }

@@ -60,7 +60,9 @@ export class ReplicaWatch {
     if (known.log !== log) this.#opened(view, known);
     if (log.isDamaged) return;
     this.#lookAtEnd(view, known);
-    if (view.highWatermark > known.verifiedEnd) this.#verify(view, known);
+    // A follower that lacks something shows it to nobody; it is looked at when it has been repaired.
+    const isBeingRepaired = view.isExcused && view.leadsInEpoch === -1;
+    if (view.highWatermark > known.verifiedEnd && !isBeingRepaired) this.#verify(view, known);
     if (view.leadsInEpoch >= 0) this.#lookAtLeader(view, known);
     known.leadsInEpoch = view.leadsInEpoch;
     known.highWatermark = view.highWatermark;

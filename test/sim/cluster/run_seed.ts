@@ -82,7 +82,7 @@ async function explain(
   const failure = error ?? first;
   const faults = smaller.plan.map(
     ({ kind, atMs, moment, skips }) =>
-      `  ${String(atMs).padStart(7)} ms  ${kind}${kind === 'ambush' ? ` when ${moment}, ${skips} later` : ''}`,
+      `  ${String(atMs).padStart(7)} ms  ${kind}${kind.startsWith('ambush') ? ` when ${moment}, ${skips} later` : ''}`,
   );
   const text = [
     `seed ${swarm.seed}${mutant === null ? '' : ` with mutant "${mutant}"`}: ${first.message}`,

@@ -14,6 +14,8 @@ export class SimNode {
   readonly #world: NodeWorld;
   /** How far the wall clock is from the true time. */
   wallSkewMs = 0;
+  /** What its leaders ask of the controller next is so long on its way between the threads of its process. */
+  proposalDelayMs = 0;
   #boot = 1;
   #starts = 0;
   #run: NodeRun | null = null;

@@ -79,6 +79,12 @@ export class RaftLog implements RaftLogView {
     return this.#voterSets.at(-1)?.voters ?? null;
   }
 
+  /** The voters of a log that names none: those of the configuration, as Kafka's quorums had it at first (KIP-595). */
+  assumeVoters(voters: readonly Voter[]): void {
+    assert(this.#voterSets.length === 0, 'the metadata log names its voters');
+    this.#voterSets.push({ offset: -1, voters });
+  }
+
   get votersOffset(): number {
     return this.#voterSets.at(-1)?.offset ?? -1;
   }

@@ -27,7 +27,7 @@ import { Leadership } from './raft_leadership.ts';
 import { RaftLog } from './raft_log.ts';
 import type { RaftQuorumOptions } from './raft_options.ts';
 import { RaftOutbox } from './raft_outbox.ts';
-import { checkOwnLog, loadQuorumState } from './raft_start.ts';
+import { loadQuorumState, settleVoters } from './raft_start.ts';
 import {
   type ConfiguredVoter,
   changeOf,
@@ -121,7 +121,7 @@ export class RaftQuorum implements MetadataQuorum {
       onWarning(
         `The metadata log holds records that have no effect here: ${this.#log.unknownRecords.join(', ')}.`,
       );
-    if (isAlone && this.#log.voters !== null) checkOwnLog(this.#log.voters, self);
+    settleVoters(this.#log, self, isAlone);
     this.#core = new RaftCore(
       {
         self: { id: self.voterId, directoryId: self.voterDirectoryId },

@@ -7,6 +7,7 @@ import {
   type QuorumState,
   type QuorumStateStore,
 } from './quorum_state.ts';
+import type { RaftLog } from './raft_log.ts';
 
 export interface StoredQuorum {
   readonly store: MetadataLogStore;
@@ -38,8 +39,26 @@ export function loadQuorumState(
   return initialQuorumState;
 }
 
-/** @throws Error with a text for people when the log of a node without others names other voters */
-export function checkOwnLog(voters: readonly Voter[], self: Voter): void {
+/**
+ * Sees to it that the log of a node without others is its own, and that a log has voters. Kafka's quorums with kraft.version
+ * 0 name none in it: they are those of the configuration (KIP-595). Without directory ids nobody could tell which of
+ * several nodes are still the ones that voted, so only a lone one is taken.
+ * @throws Error with a text for people
+ */
+export function settleVoters(log: RaftLog, self: Voter, isAlone: boolean): void {
+  if (log.voters !== null) {
+    if (isAlone) checkOwnLog(log.voters, self);
+  } else if (log.endOffset > 0) {
+    if (!isAlone)
+      throw new Error(
+        'The metadata log names no voters: it is of a cluster with kraft.version 0. Raise that to 1 with the product that ' +
+          'wrote it, or start with an empty data directory.',
+      );
+    log.assumeVoters([self]);
+  }
+}
+
+function checkOwnLog(voters: readonly Voter[], self: Voter): void {
   const { voterId, voterDirectoryId } = self;
   const [only] = voters;
   const isOwn = only?.voterId === voterId && only.voterDirectoryId === voterDirectoryId;

@@ -1,14 +1,19 @@
 import assert from 'node:assert/strict';
 import { suite } from 'uvu';
 import { metadataCodec } from '../../../net/metadata_codec.ts';
-import type {
-  MetadataBatch,
-  MetadataRecord,
-  Voter,
+import {
+  type MetadataBatch,
+  type MetadataRecord,
+  uuidZero,
+  type Voter,
 } from '../../../replication/metadata/records.ts';
-import { forEachBatch } from '../../../replication/raft/metadata_batch.ts';
+import {
+  encodeControlBatch,
+  encodeDataBatch,
+  forEachBatch,
+} from '../../../replication/raft/metadata_batch.ts';
 import type { QuorumListener } from '../../../replication/raft/quorum.ts';
-import { parseQuorumState } from '../../../replication/raft/quorum_state.ts';
+import { formatQuorumState, parseQuorumState } from '../../../replication/raft/quorum_state.ts';
 import type { RaftQuorum } from '../../../replication/raft/raft_quorum.ts';
 import { splitMix } from '../../harness/split_mix.ts';
 import { uuids } from '../metadata/fixtures.ts';
@@ -115,6 +120,23 @@ test('a restart replays everything and leads in a higher term', async () => {
   assert.deepEqual(second.records, [config(1), config(2)]);
   assert.deepEqual(second.elected, { epoch: 2, nextOffset: 6 });
   assert.deepEqual(second.warnings, []);
+});
+
+test('a log of Kafka’s that names no voters (kraft.version 0) is led by its only configured one', async () => {
+  const store = new SimulatedStore(splitMix(9));
+  const leader = { type: 'LeaderChange', leaderId: 1, voters: [voter] } as const;
+  store.append(encodeControlBatch([metadataCodec.encodeControl(leader)], 0, 4, 0));
+  store.append(encodeDataBatch([metadataCodec.encode(config(1))], 1, 4, 0));
+  await store.flush();
+  await store.save(
+    formatQuorumState({ leaderId: 1, leaderEpoch: 4, votedId: 1, votedDirectoryId: uuidZero }),
+  );
+  const life = await started(store);
+  assert.deepEqual(life.elected, { epoch: 5, nextOffset: 3 });
+  assert.deepEqual(life.records, [config(1)]);
+  life.quorum.append([config(2)]);
+  await life.settle();
+  assert.deepEqual(life.records, [config(1), config(2)]);
 });
 
 test('a failed flush commits nothing, is reported once, and ends the term', async () => {

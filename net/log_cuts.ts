@@ -25,7 +25,7 @@ export interface LogCutsOptions {
 export class LogCuts {
   readonly #options: LogCutsOptions;
   /** Wait for the flush of their cuts. */
-  readonly #flushing = new Map<PartitionLog, Done>();
+  readonly #flushing = new Map<PartitionLog, () => void>();
 
   constructor(options: LogCutsOptions) {
     this.#options = options;
@@ -56,7 +56,7 @@ export class LogCuts {
     // It may have begun before the cut.
     if (done === undefined || log.flush.isNeeded) return;
     this.#flushing.delete(log);
-    done(ErrorCode.NONE);
+    done();
   }
 
   /** The log is none of this shard's any more. */
@@ -79,15 +79,34 @@ export class LogCuts {
       flushGroup.takeOffline(asDiskError(caught));
       error = ErrorCode.KAFKA_STORAGE_ERROR;
     }
-    if (error !== ErrorCode.NONE || !log.flush.isNeeded) {
+    if (error !== ErrorCode.NONE) {
       done(error);
+      return;
+    }
+    if (!log.flush.isNeeded) {
+      this.#settled(follower, offset, anew, done);
       return;
     }
     const partition = partitionDirectoryName(log.topic, log.partition);
     const fields = { partition, fromOffset: log.logEndOffset, toOffset: logEndOffset };
     if (anew) this.#options.logger.warn(fields, 'the leader’s log begins later: begun anew there');
     else this.#options.logger.info(fields, 'cut what the leader’s log does not have');
-    this.#flushing.set(log, done);
+    this.#flushing.set(log, () => this.#settled(follower, offset, anew, done));
     flushGroup.flushSoon(log);
+  }
+
+  #settled(
+    { log, flushGroup }: PartitionFollower,
+    offset: number,
+    anew: boolean,
+    done: Done,
+  ): void {
+    try {
+      log.noteCut(anew ? 0 : offset);
+      done(ErrorCode.NONE);
+    } catch (caught) {
+      flushGroup.takeOffline(asDiskError(caught));
+      done(ErrorCode.KAFKA_STORAGE_ERROR);
+    }
   }
 }

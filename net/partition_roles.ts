@@ -35,8 +35,6 @@ interface Beginning {
   /** As it was known before, here or before the last stop. */
   readonly highWatermark: number;
   readonly minInsyncReplicas: number;
-  /** See `FollowerOptions`. */
-  readonly repairFrom: number;
 }
 
 export class PartitionRoles {
@@ -115,8 +113,7 @@ export class PartitionRoles {
       flushGroup.writeNow(log);
       this.end(before, ErrorCode.NOT_LEADER_OR_FOLLOWER);
       const { highWatermark } = before;
-      const repairFrom = -1;
-      this.begin(reference, { log, flushGroup, highWatermark, minInsyncReplicas, repairFrom });
+      this.begin(reference, { log, flushGroup, highWatermark, minInsyncReplicas });
     }
   }
 

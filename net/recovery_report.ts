@@ -3,9 +3,22 @@ import { partitionDirectoryName } from '../engine/log/partition_directory.ts';
 import type { PartitionLog } from '../engine/log/partition_log.ts';
 import type { Logger } from './logger.ts';
 
-/** Whether something is missing that may have been acknowledged: more than an unflushed tail. `known` as below. */
-export function lacksRecords({ recovery }: PartitionLog, known: boolean): boolean {
-  return (recovery.isNew && known) || recovery.lost !== null || recovery.setAside.length > 0;
+/**
+ * Whether something is missing that may have been acknowledged: more than an unflushed tail. What an earlier start has found
+ * missing counts until it is fetched again, which only a replica of several can be.
+ * @param known as below
+ */
+export function lacksRecords(
+  { recovery, holeFrom }: PartitionLog,
+  known: boolean,
+  isReplicated: boolean,
+): boolean {
+  return (
+    (recovery.isNew && known) ||
+    recovery.lost !== null ||
+    recovery.setAside.length > 0 ||
+    (isReplicated && holeFrom >= 0)
+  );
 }
 
 /** @param known a checkpoint had the partition: it was not expected to be empty */

@@ -210,10 +210,10 @@ export class ShardPartitions {
       const opened = this.#dirs.open(topic, partitionId, logConfigFor(overrides, live.current));
       if (opened === null) return;
       reportRecovery(opened.log, opened.isKnown, logger);
-      if (lacksRecords(opened.log, opened.isKnown)) this.#options.onDamaged?.();
+      if (lacksRecords(opened.log, opened.isKnown, partition.replicas.length > 1))
+        this.#options.onDamaged?.();
       const minInsyncReplicas = this.#minInsyncReplicas(overrides, partition);
-      const repairFrom = opened.log.recovery.setAside[0]?.fromOffset ?? -1;
-      this.#roles.begin(reference, { ...opened, minInsyncReplicas, repairFrom });
+      this.#roles.begin(reference, { ...opened, minInsyncReplicas });
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
       this.#unopened.push(reference);

@@ -14,6 +14,7 @@ import { newRecoveryReport, type RecoveryReport, recoverSegments, scanEpochs } f
 import { Segment } from './segment.ts';
 import type { SegmentCache } from './segment_cache.ts';
 import { SegmentList } from './segment_list.ts';
+import { damagedSuffix } from './set_aside.ts';
 import { finishSwaps } from './swap_files.ts';
 import { restartLog } from './truncation.ts';
 
@@ -150,7 +151,12 @@ function openDirectory(
     else if (snapshot >= 0) parts.snapshotOffsets.push(snapshot);
     else if (name === leaderEpochFile) hasEpochs = true;
     else if (name === partitionMetadataFile) hasMetadata = true;
-    else if (name.endsWith('.damaged')) parts.hasSetAside = true;
+    else if (name.endsWith(damagedSuffix)) {
+      const hole = Number(name.slice(0, 20));
+      const first = parts.hasSetAside ? recovery.earlierHoleFrom : hole;
+      recovery.earlierHoleFrom = Math.min(first, hole);
+      parts.hasSetAside = true;
+    }
   }
   bases.sort((a, b) => a - b);
   parts.snapshotOffsets.sort((a, b) => a - b);

@@ -23,6 +23,7 @@ import { commitEpochs, noteSnapshotFlushed, storeState } from './log_state_store
 import { deletedDirectory } from './partition_directory.ts';
 import type { ProducerState } from './producer_state.ts';
 import { SegmentDeletion } from './segment_deletion.ts';
+import { noteRepaired } from './set_aside.ts';
 import { replaceLog, truncateLog } from './truncation.ts';
 
 export class PartitionLog {
@@ -36,6 +37,8 @@ export class PartitionLog {
   readonly #parts: LogParts;
   readonly #reader: LogReader;
   #isClosed: boolean = false;
+  /** At or below the first record that was moved aside for damage and has not come back; -1: nothing is missing. */
+  #holeFrom: number;
   /** First offset of a damaged range; reads end there. */
   readonly #damageOffset: number;
 
@@ -75,6 +78,7 @@ export class PartitionLog {
     this.appender = new LogAppender(parts, this.#reader.marks, this.isDamaged);
     this.deletion = new SegmentDeletion(parts, this.#reader, this.appender);
     this.reportedOffset = parts.logEndOffset;
+    this.#holeFrom = firstHole(recovery);
   }
 
   get dir(): string {
@@ -140,6 +144,18 @@ export class PartitionLog {
   /** A damaged range lies in the log: it is readable below it, and takes no appends until it is repaired or set aside. */
   get isDamaged(): boolean {
     return this.#damageOffset !== Number.POSITIVE_INFINITY;
+  }
+
+  /** From here on another replica's log is to be believed and not this one, -1: all of it is. */
+  get holeFrom(): number {
+    return this.#holeFrom;
+  }
+
+  /** A cut at `offset` is on stable storage: a hole behind it is none any more. @throws DiskError */
+  noteCut(offset: number): void {
+    if (this.#holeFrom < 0 || offset > this.#holeFrom) return;
+    this.#holeFrom = -1;
+    noteRepaired(this.#parts);
   }
 
   /** For the FlushGroup: calls `report` when an append or write finds the disk broken (not when it is full). */
@@ -349,4 +365,11 @@ export class PartitionLog {
     this.closeFiles();
     return path;
   }
+}
+
+function firstHole({ setAside, earlierHoleFrom }: RecoveryReport): number {
+  const now = setAside[0]?.fromOffset ?? -1;
+  return now < 0 || earlierHoleFrom < 0
+    ? Math.max(now, earlierHoleFrom)
+    : Math.min(now, earlierHoleFrom);
 }

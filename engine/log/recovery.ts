@@ -41,6 +41,8 @@ export interface RecoveryReport {
   damage: DamagedRange[];
   /** Damage that was moved into files of its own (`<segment>-<position>.damaged`); the log goes on without it. */
   setAside: DamagedRange[];
+  /** The same of earlier starts, as far as it has not been fetched again: where the first such segment begins, or -1. */
+  earlierHoleFrom: number;
   /** The log ends before its recovery point: what is missing was on stable storage once. Offsets from, up to. */
   lost: { readonly fromOffset: number; readonly toOffset: number } | null;
   /** Where the directory of another topic id went that had this partition's name. */
@@ -54,6 +56,7 @@ export function newRecoveryReport(): RecoveryReport {
     cutBytes: 0,
     damage: [],
     setAside: [],
+    earlierHoleFrom: -1,
     lost: null,
     strayPath: null,
   };

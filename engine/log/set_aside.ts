@@ -10,6 +10,10 @@ import { temporarySuffix } from './log_state_store.ts';
 import type { DamagedRange } from './recovery.ts';
 import { Segment } from './segment.ts';
 
+/** Of a file with what was moved out of a segment. While it lies there, the log has a hole. */
+export const damagedSuffix = '.damaged';
+/** Appended to it when other copies have filled the hole: the bytes may be somebody's still. */
+const repairedSuffix = '.repaired';
 const copyBytes = 1024 * 1024;
 
 /** @throws DiskError */
@@ -19,6 +23,21 @@ export function setAside(parts: LogParts, ranges: readonly DamagedRange[]): void
     const own = ranges.filter((range) => range.segmentBaseOffset === segment.baseOffset);
     if (own.length > 0) replaceSegment(parts, number, segment, own);
   }
+  parts.hasSetAside = true;
+}
+
+/**
+ * The log has no holes any more: they are cut, on stable storage, and what follows will be another replica's. Durable with
+ * the log's next flush; a crash before makes the next start take the log for one with holes, which does no harm.
+ * @throws DiskError
+ */
+export function noteRepaired(parts: LogParts): void {
+  const { disk, dir } = parts.files;
+  for (const name of disk.list(dir) ?? [])
+    if (name.endsWith(damagedSuffix))
+      disk.rename(`${dir}/${name}`, `${dir}/${name}${repairedSuffix}`);
+  parts.hasSetAside = false;
+  parts.isDirectoryDirty = true;
 }
 
 function replaceSegment(
@@ -29,7 +48,7 @@ function replaceSegment(
 ): void {
   const { disk, dir } = parts.files;
   for (const range of ranges) {
-    const name = segmentFileName(segment.baseOffset, `-${range.position}.damaged`);
+    const name = segmentFileName(segment.baseOffset, `-${range.position}${damagedSuffix}`);
     const copy = disk.open(`${dir}/${name}`, true);
     copyRange(parts, segment, range.position, range.position + range.length, copy, 0);
     disk.flushSync(copy);

@@ -71,11 +71,6 @@ export interface FollowerOptions {
   /** From the time before, or from the checkpoint. */
   readonly highWatermark: number;
   /**
-   * From here on damaged records are missing in the log, and were moved aside: it is fetched anew from here, and cut as soon
-   * as a leader has something to put there. -1: it is whole.
-   */
-  readonly repairFrom: number;
-  /**
    * Cuts the log at `offset`, or with `anew` makes it an empty one that begins there; `done` comes when that is on stable
    * storage (NONE), at once perhaps, or with the reason why not. Nothing is appended meanwhile.
    */
@@ -108,6 +103,10 @@ export class PartitionFollower implements PartitionReplica {
   #highWatermark: number;
   /** The last log start that was asked to be written down. */
   #leaderLogStart = 0;
+  /**
+   * From here on damaged records are missing in the log, and were moved aside: it is fetched anew from here, and cut as soon
+   * as a leader has something to put there. -1: it is whole.
+   */
   #repairFrom: number;
   /** What `fetchState` said last. */
   #askedOffset = -1;
@@ -128,7 +127,7 @@ export class PartitionFollower implements PartitionReplica {
     this.flushGroup = options.flushGroup;
     this.#leaderId = options.leaderId;
     this.#leaderEpoch = options.leaderEpoch;
-    this.#repairFrom = options.repairFrom;
+    this.#repairFrom = options.log.holeFrom;
     this.#highWatermark = Math.max(
       this.log.logStartOffset,
       Math.min(options.highWatermark, this.log.logEndOffset),

@@ -44,6 +44,8 @@ export class ReplicaNode {
   /** Metadata that have not arrived. */
   deltas: MetadataBatch[] = [];
   brokerEpoch = -1;
+  /** The last start has found records missing. */
+  isDamaged: boolean = false;
   /** Counts the starts: what was under way before one is nobody's. */
   life = 0;
   partitions: ShardPartitions | null = null;
@@ -90,6 +92,7 @@ export class ReplicaNode {
   /** Opens what is on the disk, with metadata that do not know of this start, and then registers. */
   start(): void {
     const { disk } = this;
+    this.isDamaged = false;
     const logger = new LevelLogger(
       { format: 'text', level: 'info' },
       (level, message, fields) => this.lines.push(`${level} ${message} ${JSON.stringify(fields)}`),
@@ -128,7 +131,9 @@ export class ReplicaNode {
       release: (_log, run) => run(),
       starts,
       onDeleted: () => {},
-      onDamaged: () => {},
+      onDamaged: () => {
+        this.isDamaged = true;
+      },
       onDirFailed: (_path, reason) => assert.fail(reason),
       onAllFailed: (reason) => assert.fail(reason),
     });

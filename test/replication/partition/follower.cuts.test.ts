@@ -251,4 +251,32 @@ test('damaged records are moved aside, and fetched again from the leader with al
   assert.deepEqual(pair.controller.partition.isr, [1, 2]);
 });
 
+test('what was moved aside is missing after further starts too, until it has been fetched again', () => {
+  const pair = new ReplicaPair();
+  for (const value of ['a', 'b', 'c']) pair.produce(1, value);
+  pair.rest();
+  const node = pair.node(2);
+  node.stop(false);
+  const path = '/data/a/t-0/00000000000000000000.log';
+  const size = node.disk.bytesOf(path).length / 3;
+  node.disk.corrupt(path, size + 65, new Uint8Array([0xee]));
+  node.start();
+  pair.settle(2);
+  node.stop(false);
+  node.start();
+  pair.settle(2);
+  assert.deepEqual(pair.valuesOf(2), ['0a', '0c']);
+  assert(node.isDamaged, 'the second start has not done away with it');
+  pair.update();
+  pair.settle(2);
+  pair.controller.unfence(2);
+  pair.update();
+  pair.rest();
+  assert.deepEqual(pair.valuesOf(2), ['0a', '0b', '0c']);
+  node.stop(false);
+  node.start();
+  pair.settle(2);
+  assert(!node.isDamaged, 'it has come back');
+});
+
 test.run();

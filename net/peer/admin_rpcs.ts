@@ -3,7 +3,15 @@ import { ErrorCode } from '../../engine/error_code.gen.ts';
 import type { TopicOutcomes } from '../../replication/metadata/controller_api.ts';
 import { uuidZero } from '../../replication/metadata/records.ts';
 import type { QuorumReplyOf, QuorumRequestOf } from '../quorum_api.ts';
-import { code, failure, type QuorumRpc, quorumRpc, wholeFailure } from './quorum_rpc.ts';
+import {
+  code,
+  failure,
+  outcomeFromReply,
+  outcomeToReply,
+  type QuorumRpc,
+  quorumRpc,
+  wholeFailure,
+} from './quorum_rpc.ts';
 
 const createTopics = quorumRpc('createTopics', 'CreateTopics', {
   version: 7,
@@ -283,13 +291,8 @@ const unregisterBroker = quorumRpc('unregisterBroker', 'UnregisterBroker', {
   version: 0,
   toRequest: ({ brokerId }) => ({ brokerId }),
   fromRequest: ({ brokerId }) => ({ type: 'unregisterBroker', brokerId }),
-  toReply: (reply) => ({
-    throttleTimeMs: 0,
-    errorCode: reply.errorCode,
-    errorMessage: reply.result === null ? reply.errorMessage : null,
-  }),
-  fromReply: ({ errorCode, errorMessage }) =>
-    errorCode === ErrorCode.NONE ? { errorCode, result: {} } : failure(errorCode, errorMessage),
+  toReply: outcomeToReply,
+  fromReply: outcomeFromReply,
 });
 
 export const adminRpcs: readonly QuorumRpc[] = [

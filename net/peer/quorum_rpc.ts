@@ -78,3 +78,24 @@ export function wholeFailure(items: readonly Item[]): ControllerReply<never> | n
   if (!items.every((item) => item.errorCode === ErrorCode.NOT_CONTROLLER)) return null;
   return failure(first.errorCode, first.errorMessage);
 }
+
+/** What a reply says that has an outcome and nothing else. */
+interface OutcomeMessage {
+  readonly errorCode: number;
+  readonly errorMessage: string | null;
+}
+
+export function outcomeToReply(reply: ControllerReply<object>): OutcomeMessage & {
+  readonly throttleTimeMs: number;
+} {
+  const { errorCode } = reply;
+  const text = reply.result === null ? reply.errorMessage : null;
+  return { throttleTimeMs: 0, errorCode, errorMessage: text };
+}
+
+export function outcomeFromReply({
+  errorCode,
+  errorMessage: text,
+}: OutcomeMessage): ControllerReply<Record<never, never>> {
+  return errorCode === ErrorCode.NONE ? { errorCode, result: {} } : failure(errorCode, text);
+}

@@ -6,7 +6,13 @@ import type { DescribeQuorumResponseReplicaState } from '../protocol/messages.ge
 import type { QuorumRequest, QuorumRequestType } from '../quorum_api.ts';
 import { adminRpcs, alterConfigs, incrementalAlterConfigs } from './admin_rpcs.ts';
 import { brokerRpcs } from './broker_rpcs.ts';
-import { failure, type QuorumRpc, quorumRpc } from './quorum_rpc.ts';
+import {
+  failure,
+  outcomeFromReply,
+  outcomeToReply,
+  type QuorumRpc,
+  quorumRpc,
+} from './quorum_rpc.ts';
 
 const describeQuorum = quorumRpc('describeQuorum', 'DescribeQuorum', {
   version: 2,
@@ -79,13 +85,8 @@ const addVoter = quorumRpc('addVoter', 'AddRaftVoter', {
     voter: { voterId, voterDirectoryId, endpoints: listeners },
     timeoutMs,
   }),
-  toReply: (reply) => ({
-    throttleTimeMs: 0,
-    errorCode: reply.errorCode,
-    errorMessage: reply.result === null ? reply.errorMessage : null,
-  }),
-  fromReply: ({ errorCode, errorMessage }) =>
-    errorCode === ErrorCode.NONE ? { errorCode, result: {} } : failure(errorCode, errorMessage),
+  toReply: outcomeToReply,
+  fromReply: outcomeFromReply,
   clusterOf: ({ clusterId }) => clusterId,
 });
 
@@ -105,13 +106,8 @@ const removeVoter = quorumRpc('removeVoter', 'RemoveRaftVoter', {
     voterDirectoryId,
     timeoutMs: removalMs,
   }),
-  toReply: (reply) => ({
-    throttleTimeMs: 0,
-    errorCode: reply.errorCode,
-    errorMessage: reply.result === null ? reply.errorMessage : null,
-  }),
-  fromReply: ({ errorCode, errorMessage }) =>
-    errorCode === ErrorCode.NONE ? { errorCode, result: {} } : failure(errorCode, errorMessage),
+  toReply: outcomeToReply,
+  fromReply: outcomeFromReply,
   clusterOf: ({ clusterId }) => clusterId,
 });
 

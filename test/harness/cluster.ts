@@ -242,7 +242,7 @@ function ids(states: readonly { replicaId: number; replicaDirectoryId: string }[
 }
 
 /** Ports that nobody listens on now. All are taken at the same time, so that they are different ones. */
-async function freePorts(count: number): Promise<number[]> {
+export async function freePorts(count: number): Promise<number[]> {
   const servers = Array.from({ length: count }, () => createServer());
   const ports = await Promise.all(
     servers.map(

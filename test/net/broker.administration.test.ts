@@ -1,13 +1,13 @@
 /** What people do to partitions of three brokers in this process: moving, electing, stopping, forgetting one. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import { type Broker, startBroker } from '../../net/broker.ts';
 import { LevelLogger } from '../../net/logger.ts';
+import { freePorts } from '../harness/cluster.ts';
 import { configOf } from './data_path/shard_world.ts';
 import { SocketClient } from './data_path/socket_client.ts';
 
@@ -27,19 +27,6 @@ test.after(async () => {
   await Promise.all([...brokers.values()].map((broker) => broker.stop().catch(() => undefined)));
   rmSync(directory, { recursive: true, force: true });
 });
-
-/** Ports that nobody listens on at the moment: the voters must know each other's before they start. */
-async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer());
-  const ports: number[] = [];
-  for (const server of servers) {
-    await new Promise<void>((resolve) => server.listen({ host: '127.0.0.1', port: 0 }, resolve));
-    const address = server.address();
-    if (address !== null && typeof address === 'object') ports.push(address.port);
-  }
-  for (const server of servers) await new Promise((resolve) => server.close(resolve));
-  return ports;
-}
 
 async function start(id: number, controllerPort: number): Promise<void> {
   const config = configOf([

@@ -1,13 +1,13 @@
 /** Three brokers in this process as one cluster, over real sockets and disks. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import { type Broker, StartAbandoned, startBroker } from '../../net/broker.ts';
 import { LevelLogger } from '../../net/logger.ts';
+import { freePorts } from '../harness/cluster.ts';
 import { configOf } from './data_path/shard_world.ts';
 import { SocketClient } from './data_path/socket_client.ts';
 
@@ -26,19 +26,6 @@ test.after(async () => {
   await Promise.all([...brokers.values()].map((broker) => broker.stop().catch(() => undefined)));
   rmSync(directory, { recursive: true, force: true });
 });
-
-/** Ports that nobody listens on at the moment: the voters must know each other's before they start. */
-async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer());
-  const ports: number[] = [];
-  for (const server of servers) {
-    await new Promise<void>((resolve) => server.listen({ host: '127.0.0.1', port: 0 }, resolve));
-    const address = server.address();
-    if (address !== null && typeof address === 'object') ports.push(address.port);
-  }
-  for (const server of servers) await new Promise((resolve) => server.close(resolve));
-  return ports;
-}
 
 async function start(id: number, stopRequested?: Promise<void>): Promise<void> {
   const voters = controllerPorts.map((port, index) => `${index + 1}@127.0.0.1:${port}`);

@@ -207,17 +207,25 @@ test('a log that starts in the middle of a batch is copied from that batch on', 
   assert.deepEqual(pair.controller.partition.isr, [1, 2]);
 });
 
-test('a log with a hole is not told to be whole: the leader takes nobody in who has not fetched it anew', () => {
+const path = '/data/a/t-0/00000000000000000000.log';
+
+/** Two replicas of a, b and c; the second one has moved a damaged b aside as it started. */
+function pairWithHole(): ReplicaPair {
   const pair = new ReplicaPair();
   for (const value of ['a', 'b', 'c']) pair.produce(1, value);
   pair.rest();
   const node = pair.node(2);
   node.stop(false);
-  const path = '/data/a/t-0/00000000000000000000.log';
   const size = node.disk.bytesOf(path).length / 3;
   node.disk.corrupt(path, size + 65, new Uint8Array([0xee]));
   node.start();
   pair.settle(2);
+  return pair;
+}
+
+test('a log with a hole is not told to be whole: the leader takes nobody in who has not fetched it anew', () => {
+  const pair = pairWithHole();
+  const node = pair.node(2);
   pair.controller.unfence(2);
   pair.update();
   pair.settle(2);
@@ -229,16 +237,8 @@ test('a log with a hole is not told to be whole: the leader takes nobody in who 
 });
 
 test('damaged records are moved aside, and fetched again from the leader with all that follows', () => {
-  const pair = new ReplicaPair();
-  for (const value of ['a', 'b', 'c']) pair.produce(1, value);
-  pair.rest();
+  const pair = pairWithHole();
   const node = pair.node(2);
-  node.stop(false);
-  const path = '/data/a/t-0/00000000000000000000.log';
-  const size = node.disk.bytesOf(path).length / 3;
-  node.disk.corrupt(path, size + 65, new Uint8Array([0xee]));
-  node.start();
-  pair.settle(2);
   assert.deepEqual(pair.valuesOf(2), ['0a', '0c']);
   assert(node.lines.some((line) => line.includes('set aside')));
   pair.update();
@@ -252,16 +252,8 @@ test('damaged records are moved aside, and fetched again from the leader with al
 });
 
 test('what was moved aside is missing after further starts too, until it has been fetched again', () => {
-  const pair = new ReplicaPair();
-  for (const value of ['a', 'b', 'c']) pair.produce(1, value);
-  pair.rest();
+  const pair = pairWithHole();
   const node = pair.node(2);
-  node.stop(false);
-  const path = '/data/a/t-0/00000000000000000000.log';
-  const size = node.disk.bytesOf(path).length / 3;
-  node.disk.corrupt(path, size + 65, new Uint8Array([0xee]));
-  node.start();
-  pair.settle(2);
   node.stop(false);
   node.start();
   pair.settle(2);

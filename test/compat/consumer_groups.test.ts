@@ -11,6 +11,9 @@ import { groupPrograms } from './peers/program_peer.ts';
 import { comparisonSuite, type Tools, type Verb } from './tool_comparison.ts';
 
 const joinTimeoutMs = 60_000;
+const emptyTimeoutMs = 60_000;
+/** Longer than all steps take: a static member of the newer protocol that has left is there to the end. */
+const sessionMs = 1_200_000;
 /** By their names and the broker that they are with. */
 const members = new Map<string, GroupMember>();
 
@@ -41,6 +44,18 @@ const leave: Verb = async (_, broker, [name]) => {
   await member?.close();
   members.delete(key);
   return [];
+};
+
+/** A static member that has left stays until its session is over: at each broker at another moment. */
+const emptied: Verb = async (tools, broker, [group = '']) => {
+  const deadline = Date.now() + emptyTimeoutMs;
+  const args = ['--describe', '--state', '--group', group];
+  for (;;) {
+    const lines = await tools.run(broker, 'kafka-consumer-groups', args);
+    if (lines.some((line) => /\sEmpty\s/.test(line))) return [];
+    if (Date.now() > deadline) throw new Error(`${group} has members: ${lines.join('\n')}`);
+    await sleep(200);
+  }
 };
 
 const pathOf = (tools: Tools, name: string): string => join(tools.dir, `file-${name}`);
@@ -92,10 +107,23 @@ function normalised(line: string): string {
 
 comparisonSuite('consumer groups', {
   // The records are older than what is kept by default.
-  settings: { 'group.initial.rebalance.delay.ms': 0, 'log.retention.ms': -1 },
+  settings: {
+    'group.initial.rebalance.delay.ms': 0,
+    'log.retention.ms': -1,
+    'group.consumer.session.timeout.ms': sessionMs,
+    'group.consumer.max.session.timeout.ms': sessionMs,
+  },
   steps,
   differences,
-  verbs: { join: startMember, leave, file, keep, stored, 'kafka-consumer-groups': consumerGroups },
+  verbs: {
+    join: startMember,
+    leave,
+    emptied,
+    file,
+    keep,
+    stored,
+    'kafka-consumer-groups': consumerGroups,
+  },
   normalised,
   isUnordered: true,
   settling: /^kafka-(?:consumer-)?groups --(?:list|describe)|^stored/,

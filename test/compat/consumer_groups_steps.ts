@@ -4,8 +4,9 @@
  *
  * `produce` sends a record: topic, partition, timestamp. `join` starts a member: its name, group, topic, protocol,
  * assignor of the classic protocol, and the instance id of a static one, and waits until it has partitions; `leave` ends
- * it. `file` writes a file, whose lines are divided by semicolons, `keep` one with what a tool prints; `@name` is its
- * path. `stored` tells what `kafka-dump-log --offsets-decoder` finds in `__consumer_offsets`.
+ * it, and `emptied` waits until a group has no members. `file` writes a file, whose lines are divided by semicolons,
+ * `keep` one with what a tool prints; `@name` is its path. `stored` tells what `kafka-dump-log --offsets-decoder` finds
+ * in `__consumer_offsets`.
  */
 import { type Difference, stepsOf } from './tool_comparison.ts';
 
@@ -160,6 +161,8 @@ leave fixed
 kafka-consumer-groups --list --state
 kafka-consumer-groups --describe --group modern
 kafka-consumer-groups --describe --group modern --state
+kafka-consumer-groups --describe --group static --members --verbose
+emptied static
 kafka-consumer-groups --describe --group static --members --verbose
 kafka-consumer-groups --reset-offsets --group modern --topic t --to-earliest --execute
 kafka-consumer-groups --describe --group modern

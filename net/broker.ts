@@ -8,7 +8,10 @@
 import { NodeDisk, nodeClock, nodeRandom, readBootId } from '../engine/node_ports.ts';
 import type { Disk } from '../engine/ports.ts';
 import { Supervisor } from '../engine/thread/supervisor.ts';
-import type { RegisterBrokerRequest } from '../replication/metadata/controller_api.ts';
+import type {
+  DamagedReplicas,
+  RegisterBrokerRequest,
+} from '../replication/metadata/controller_api.ts';
 import type { MetadataImage } from '../replication/metadata/image.ts';
 import {
   ConfigResourceType,
@@ -100,8 +103,8 @@ class RunningBroker implements Broker {
   readonly #clean = new Set<number>();
   readonly #failedDirs = new Set<string>();
   #arePlacesTold: boolean = false;
-  /** Logs were opened that lack records. */
-  #isDamaged: boolean = false;
+  /** Whose logs, as they were opened, lack records. */
+  readonly #damaged: DamagedReplicas[] = [];
 
   constructor(config: BrokerConfig, logger: Logger, seams: BrokerSeams) {
     this.#config = config;
@@ -298,8 +301,9 @@ class RunningBroker implements Broker {
     const epoch =
       this.#cluster === null
         ? directories.cleanBrokerEpoch
-        : previousEpochOf(this.#config, directories, image, this.#isDamaged);
-    return ownRegistration(this.#config, this.#listeners.advertised(), directories, epoch);
+        : previousEpochOf(this.#config, directories, image, this.#damaged);
+    const endPoints = this.#listeners.advertised();
+    return ownRegistration(this.#config, endPoints, directories, epoch, this.#damaged);
   }
 
   async #register(directories: LogDirectories): Promise<void> {
@@ -337,7 +341,7 @@ class RunningBroker implements Broker {
         if (message.clean) this.#clean.add(shard);
         break;
       case 'shard.damaged':
-        this.#isDamaged = true;
+        this.#damaged.push(message.replicas);
         break;
       case 'shard.dirFailed':
         this.#onDirFailed(message.path, message.reason);

@@ -17,6 +17,7 @@ import type { PeerAddress } from './peer/peer_connection.ts';
 import { PeerLinks } from './peer/peer_links.ts';
 import type { QuorumReply, QuorumRequest } from './quorum_api.ts';
 import type { LeaderWatcher, QuorumHost } from './quorum_host.ts';
+import { reportUndecided } from './recovery_report.ts';
 
 /** The quorum, once it is open. */
 export interface OpenedQuorum {
@@ -145,7 +146,10 @@ export class ClusterNode implements ControllerService, LeaderWatcher {
       offlineLogDirs: () => [],
       logger,
     });
-    await this.#lifecycle.register();
+    const brokerEpoch = await this.#lifecycle.register();
+    void host
+      .applied(brokerEpoch)
+      .then(() => reportUndecided(host.image, registration.damagedReplicas, logger));
   }
 
   /** Everything is open: resolves when the controller has unfenced the broker. */

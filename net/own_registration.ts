@@ -1,6 +1,9 @@
 /** What a broker tells the controller of itself when it registers. */
 import { nodeRandom } from '../engine/node_ports.ts';
-import type { RegisterBrokerRequest } from '../replication/metadata/controller_api.ts';
+import type {
+  DamagedReplicas,
+  RegisterBrokerRequest,
+} from '../replication/metadata/controller_api.ts';
 import type { MetadataImage } from '../replication/metadata/image.ts';
 import type { BrokerEndpoint } from '../replication/metadata/records.ts';
 import type { BrokerConfig } from './config/broker_config.ts';
@@ -13,6 +16,7 @@ export function ownRegistration(
   endPoints: readonly BrokerEndpoint[],
   directories: LogDirectories,
   previousBrokerEpoch: number,
+  damagedReplicas: readonly DamagedReplicas[],
 ): RegisterBrokerRequest {
   return {
     brokerId: nodeId,
@@ -22,6 +26,7 @@ export function ownRegistration(
     rack,
     logDirs: directories.directoryIds,
     previousBrokerEpoch,
+    damagedReplicas,
   };
 }
 
@@ -34,9 +39,9 @@ export function previousEpochOf(
   config: BrokerConfig,
   directories: LogDirectories,
   image: MetadataImage,
-  isDamaged: boolean,
+  damaged: readonly DamagedReplicas[],
 ): number {
-  if (isDamaged) return -1;
+  if (damaged.length > 0) return -1;
   if (directories.cleanShutdown || config.durability !== 'fsync')
     return directories.cleanBrokerEpoch;
   const last = image.broker(config.nodeId);

@@ -1,6 +1,8 @@
 /** What the broker's log says of a partition whose log has been opened and was not quite as it should be. */
 import { partitionDirectoryName } from '../engine/log/partition_directory.ts';
 import type { PartitionLog } from '../engine/log/partition_log.ts';
+import type { DamagedReplicas } from '../replication/metadata/controller_api.ts';
+import type { MetadataImage } from '../replication/metadata/image.ts';
 import type { Logger } from './logger.ts';
 
 /**
@@ -19,6 +21,30 @@ export function lacksRecords(
     recovery.setAside.length > 0 ||
     (isReplicated && holeFrom >= 0)
   );
+}
+
+/**
+ * The broker is registered: which of its damaged replicas lead no more although nobody else is known to have everything. They
+ * wait for people, since whatever is elected loses something.
+ */
+export function reportUndecided(
+  image: MetadataImage,
+  damaged: readonly DamagedReplicas[],
+  logger: Logger,
+): void {
+  for (const { topicId, partitions } of damaged) {
+    const topic = image.topicById(topicId);
+    for (const id of partitions) {
+      const state = topic?.partitions[id];
+      if (topic === undefined || state === undefined || state.leader !== -1) continue;
+      const { isr, eligibleLeaderReplicas: elr, lastKnownElr, replicas } = state;
+      if (isr.length + elr.length + lastKnownElr.length > 0) continue;
+      logger.error(
+        { partition: partitionDirectoryName(topic.name, id), replicas },
+        'nobody leads the partition: this broker was the last one in sync, and its log lacks records. Start the brokers of the other replicas, and choose with kafka-leader-election.sh --election-type unclean, which loses what the first living replica does not have',
+      );
+    }
+  }
 }
 
 /** @param known a checkpoint had the partition: it was not expected to be empty */

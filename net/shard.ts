@@ -240,7 +240,7 @@ export class Shard {
       starts: this.#logStarts,
       onDeleted: (log, deleted) =>
         this.#cleaning.release(log, () => this.#post({ type: 'shard.deleted', ...deleted })),
-      onDamaged: () => this.#post({ type: 'shard.damaged' }),
+      onDamaged: (replicas) => this.#post({ type: 'shard.damaged', replicas }),
       onDirFailed: (path, reason) => this.#post({ type: 'shard.dirFailed', path, reason }),
       onAllFailed: (reason) => this.#post({ type: 'shard.failed', reason }),
     });

@@ -8,6 +8,7 @@ import type {
   PartitionCheckpoint,
   PartitionMarks,
 } from '../engine/log/checkpoint_table.ts';
+import type { DamagedReplicas } from '../replication/metadata/controller_api.ts';
 import type { BrokerConfig } from './config/broker_config.ts';
 import type { FabricMemory } from './fabric/fabric_memory.ts';
 import type { TopicPlacement } from './fabric/placements.ts';
@@ -72,7 +73,7 @@ export type FromShard =
   /** All logs are closed; `clean` when all that is in them is on stable storage. */
   | { readonly type: 'shard.stopped'; readonly clean: boolean }
   /** A log that was opened lacks records that may have been acknowledged. */
-  | { readonly type: 'shard.damaged' }
+  | { readonly type: 'shard.damaged'; readonly replicas: DamagedReplicas }
   /** A write or flush failed, and the directory is offline. */
   | { readonly type: 'shard.dirFailed'; readonly path: string; readonly reason: string }
   /** The shard cannot go on; the process must stop with this reason. */

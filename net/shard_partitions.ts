@@ -11,6 +11,7 @@ import { parentOf, partitionDirectoryName } from '../engine/log/partition_direct
 import type { PartitionLog } from '../engine/log/partition_log.ts';
 import { type Clock, type Disk, DiskError, type Random } from '../engine/ports.ts';
 import type { MetadataChanges, PartitionReference } from '../replication/metadata/changes.ts';
+import type { DamagedReplicas } from '../replication/metadata/controller_api.ts';
 import type { MetadataImage, PartitionImage, TopicImage } from '../replication/metadata/image.ts';
 import type { PartitionFollower } from '../replication/partition/follower.ts';
 import type { PartitionReplica } from '../replication/partition/replica.ts';
@@ -48,7 +49,7 @@ export interface ShardPartitionsOptions
   /** A partition's directory waits under a new name to be removed. */
   readonly onDeleted: (log: PartitionLog, deleted: DeletedPartition) => void;
   /** A log that was opened lacks records that may have been acknowledged. */
-  readonly onDamaged?: () => void;
+  readonly onDamaged?: (replicas: DamagedReplicas) => void;
   /** A write or flush in the log directory failed. */
   readonly onDirFailed: (path: string, reason: string) => void;
   /** No log directory is left. */
@@ -211,7 +212,7 @@ export class ShardPartitions {
       if (opened === null) return;
       reportRecovery(opened.log, opened.isKnown, logger);
       if (lacksRecords(opened.log, opened.isKnown, partition.replicas.length > 1))
-        this.#options.onDamaged?.();
+        this.#options.onDamaged?.({ topicId: topic.id, partitions: [partitionId] });
       const minInsyncReplicas = this.#minInsyncReplicas(overrides, partition);
       this.#roles.begin(reference, { ...opened, minInsyncReplicas });
     } catch (error) {

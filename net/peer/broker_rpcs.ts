@@ -13,6 +13,7 @@ const registration = quorumRpc('registerBroker', 'BrokerRegistration', {
     rack: request.rack,
     logDirs: request.logDirs,
     previousBrokerEpoch: request.previousBrokerEpoch,
+    damagedReplicas: request.damagedReplicas,
   }),
   fromRequest: (message) => ({
     type: 'registerBroker',
@@ -23,6 +24,7 @@ const registration = quorumRpc('registerBroker', 'BrokerRegistration', {
     rack: message.rack,
     logDirs: message.logDirs,
     previousBrokerEpoch: Number(message.previousBrokerEpoch),
+    damagedReplicas: message.damagedReplicas,
   }),
   toReply: ({ errorCode, result }) => ({
     throttleTimeMs: 0,

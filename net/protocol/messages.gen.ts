@@ -1026,6 +1026,7 @@ export interface BrokerRegistrationRequest {
   isMigratingZkBroker: boolean;
   logDirs: string[];
   previousBrokerEpoch: bigint;
+  damagedReplicas: BrokerRegistrationRequestDamagedReplicas[];
 }
 
 export interface BrokerRegistrationRequestInput {
@@ -1038,6 +1039,7 @@ export interface BrokerRegistrationRequestInput {
   isMigratingZkBroker?: boolean | undefined;
   logDirs?: readonly (string)[] | undefined;
   previousBrokerEpoch?: bigint | number | undefined;
+  damagedReplicas?: readonly (BrokerRegistrationRequestDamagedReplicasInput)[] | undefined;
 }
 
 export interface BrokerRegistrationRequestListener {
@@ -1064,6 +1066,16 @@ export interface BrokerRegistrationRequestFeatureInput {
   name: string;
   minSupportedVersion: number;
   maxSupportedVersion: number;
+}
+
+export interface BrokerRegistrationRequestDamagedReplicas {
+  topicId: string;
+  partitions: number[];
+}
+
+export interface BrokerRegistrationRequestDamagedReplicasInput {
+  topicId?: string | undefined;
+  partitions?: readonly (number)[] | undefined;
 }
 
 export interface BrokerRegistrationResponse {

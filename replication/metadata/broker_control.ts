@@ -8,8 +8,8 @@
  *   active --asks to stop--> in controlled shutdown   it leads nothing from here on
  *   active, in controlled shutdown --silent, unreachable, asks for it, may stop--> fenced
  *   any --unregistered--> unknown
- * A fenced broker is in no ISR: partitions are changed before the record that fences, so that a controller which sees half of
- * it finishes the rest.
+ * A fenced broker is in no ISR of which a member lives: partitions are changed before the record that fences, so that a
+ * controller which sees half of it finishes the rest.
  *
  * Thread and owner: those of the controller. Concurrency: none. Durability: none of its own, it appends records.
  */
@@ -28,6 +28,7 @@ import { done, refused } from './controller_reply.ts';
 import type { BrokerImage } from './image.ts';
 import type { Leadership } from './leadership.ts';
 import type { PartitionControl } from './partition_control.ts';
+import type { IndexedPartition } from './partition_index.ts';
 import type { RegisterBrokerRecord } from './records.ts';
 
 /** What a registration takes over from the one before. */
@@ -55,20 +56,21 @@ export class BrokerControl {
     const { image } = this.#state;
     for (const broker of image.brokers.values()) {
       if (!broker.fenced) sessions.begin(broker.id, nowMs);
-      if (!image.isActive(broker.id)) this.#partitions.withdraw(broker.id, false);
+      if (!image.isActive(broker.id)) this.#partitions.suspend(broker.id);
     }
     this.#partitions.reconsiderAll();
   }
 
   /** Time has passed. */
   tick(nowMs: number): void {
-    for (const brokerId of this.#sessions?.expired(nowMs) ?? []) this.#fence(brokerId);
+    const expired = this.#sessions?.expired(nowMs) ?? [];
+    if (expired.length > 0) this.#fence(expired);
   }
 
   /** The broker's process is gone. */
   unreachable(brokerId: number): void {
     const broker = this.#state.image.broker(brokerId);
-    if (this.#sessions !== null && broker?.fenced === false) this.#fence(brokerId);
+    if (this.#sessions !== null && broker?.fenced === false) this.#fence([brokerId]);
   }
 
   register(request: RegisterBrokerRequest, nowMs: number): ControllerReply<RegisterBrokerResult> {
@@ -88,7 +90,8 @@ export class BrokerControl {
       );
     const problem = this.#featureProblem(request);
     if (problem !== null) return refused(ErrorCode.UNSUPPORTED_VERSION, problem);
-    this.#partitions.withdraw(brokerId, !keepsReplicas(request, existing));
+    if (keepsReplicas(request, existing)) this.#partitions.suspend(brokerId);
+    else this.#partitions.distrust(brokerId, isDamagedBy(request));
     this.#sessions.forget(brokerId);
     const brokerEpoch = this.#state.nextOffset;
     this.#appendRegistration(request, { brokerEpoch, fenced: true, inControlledShutdown: false });
@@ -108,7 +111,7 @@ export class BrokerControl {
         `Broker ${brokerId} is this cluster's only one and runs: it cannot be done without.`,
       );
     // One that comes back with this id may be another machine.
-    this.#partitions.withdraw(brokerId, true);
+    this.#partitions.distrust(brokerId, () => false);
     this.#sessions?.forget(brokerId);
     this.#state.append([{ type: 'UnregisterBrokerRecord', brokerId, brokerEpoch: broker.epoch }]);
     return done({});
@@ -131,7 +134,10 @@ export class BrokerControl {
     const sessions = this.#sessions;
     if (sessions === null)
       return done({ isCaughtUp, isFenced: false, shouldShutDown: request.wantShutDown });
+    const isFirst = !sessions.isHeard(brokerId);
     sessions.heard(brokerId, currentMetadataOffset, nowMs);
+    if (isFirst && this.#state.image.isActive(brokerId))
+      this.#partitions.leaveOutInactive(brokerId);
     this.#takeOffline(sessions, brokerId, request.offlineLogDirs);
     const shouldShutDown = broker.fenced
       ? this.#heardFenced(request, isCaughtUp, nowMs)
@@ -154,7 +160,7 @@ export class BrokerControl {
   ): boolean {
     if (!wantFence && !wantShutDown) return false;
     if (!wantFence && !this.#hasHandedOver(sessions, broker)) return false;
-    this.#fence(broker.id);
+    this.#fence([broker.id]);
     return wantShutDown;
   }
 
@@ -164,7 +170,7 @@ export class BrokerControl {
     if (!broker.inControlledShutdown)
       this.#changeRegistration(broker, { fenced: 0, inControlledShutdown: 1 });
     if (!broker.inControlledShutdown || index.led(broker.id).size > 0)
-      this.#partitions.withdraw(broker.id, false);
+      this.#partitions.withdraw([broker.id]);
     let offset = sessions.shutdownOffset(broker.id);
     if (offset === null) {
       offset = this.#state.nextOffset - 1;
@@ -177,17 +183,20 @@ export class BrokerControl {
 
   #takeOffline(sessions: BrokerSessions, brokerId: number, dirs: readonly string[]): void {
     if (!sessions.setOfflineDirs(brokerId, dirs)) return;
-    this.#partitions.withdraw(brokerId, false, (reference) => {
+    this.#partitions.withdraw([brokerId], (reference) => {
       const { replicas, directories } = this.#partitions.current(reference);
       return dirs.includes(directories[replicas.indexOf(brokerId)] ?? '');
     });
   }
 
-  #fence(brokerId: number): void {
-    this.#partitions.withdraw(brokerId, false);
-    this.#sessions?.end(brokerId);
-    const broker = this.#state.image.broker(brokerId)!;
-    this.#changeRegistration(broker, { fenced: 1, inControlledShutdown: 0 });
+  /** Those who fall silent together had the same: any of them may be the first to come back. */
+  #fence(brokerIds: readonly number[]): void {
+    this.#partitions.withdraw(brokerIds);
+    for (const brokerId of brokerIds) {
+      this.#sessions?.end(brokerId);
+      const broker = this.#state.image.broker(brokerId)!;
+      this.#changeRegistration(broker, { fenced: 1, inControlledShutdown: 0 });
+    }
   }
 
   #unfence(brokerId: number, nowMs: number): void {
@@ -195,6 +204,7 @@ export class BrokerControl {
     this.#changeRegistration(broker, { fenced: -1, inControlledShutdown: 0 });
     this.#sessions?.begin(brokerId, nowMs);
     this.#partitions.electMissing();
+    this.#partitions.leaveOutInactive(brokerId);
   }
 
   #changeRegistration(
@@ -257,6 +267,17 @@ function keepsReplicas(
 ): boolean {
   if (existing === undefined || existing.epoch !== previousBrokerEpoch) return false;
   return existing.logDirs.every((dir) => logDirs.includes(dir));
+}
+
+function isDamagedBy({
+  damagedReplicas,
+}: RegisterBrokerRequest): (reference: IndexedPartition) => boolean {
+  const damaged = new Set(
+    damagedReplicas.flatMap(({ topicId, partitions }) =>
+      partitions.map((id) => `${topicId},${id}`),
+    ),
+  );
+  return ({ topic, partitionId }) => damaged.has(`${topic.id},${partitionId}`);
 }
 
 /** Refuses what another run of the broker asks for; null when the epoch is right. */

@@ -73,6 +73,11 @@ export class BrokerSessions {
     return nowMs < session.lastContactMs + this.#timeoutMs;
   }
 
+  /** Whether this controller has heard of the broker's present life. */
+  isHeard(brokerId: number): boolean {
+    return this.#sessions.get(brokerId)?.isHeard ?? false;
+  }
+
   expired(nowMs: number): number[] {
     const ids: number[] = [];
     for (const [id, { lastContactMs }] of this.#sessions)

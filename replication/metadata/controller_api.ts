@@ -152,6 +152,14 @@ export interface RegisterBrokerRequest {
    * With -1 the broker is no replica to elect any more where another one may take its place.
    */
   readonly previousBrokerEpoch: number;
+  /** Replicas whose logs were found damaged: records that they had acknowledged are known to be missing. */
+  readonly damagedReplicas: readonly DamagedReplicas[];
+}
+
+/** Of one topic. */
+export interface DamagedReplicas {
+  readonly topicId: string;
+  readonly partitions: readonly number[];
 }
 
 /**

@@ -24,6 +24,8 @@ export interface WantedPartition {
   readonly leaderRecoveryState?: number;
   /** A broker that may lack what it had acknowledged: it is no eligible leader replica. */
   readonly lossyReplica?: number;
+  /** Its log has a hole: even when it was the last to lead, it does so again only where there is no other replica. */
+  readonly isDamaged?: boolean;
 }
 
 export interface ChangeRules {
@@ -64,7 +66,8 @@ export function planPartitionChange(
   rules: ChangeRules,
 ): PartitionChangeRecord | null {
   const copies = wantedCopies(partition, wanted, rules);
-  const { leader, unclean } = elect(partition, copies, wanted.election, rules);
+  const known = knownLeaders(partition, wanted, copies);
+  const { leader, unclean } = elect(partition, known, copies, wanted.election, rules);
   const { isr, elr } = afterElection(partition, copies, leader, unclean, rules);
   const directories = directoriesAfter(partition, copies.replicas, isr, rules);
   const recovering = unclean
@@ -85,7 +88,7 @@ export function planPartitionChange(
     leaderRecoveryState: recovering === partition.leaderRecoveryState ? -1 : recovering,
     directories: changed(partition.directories, directories),
     eligibleLeaderReplicas: changed(partition.eligibleLeaderReplicas, elr),
-    lastKnownElr: changed(partition.lastKnownElr, lastKnownLeader(partition, leader, isr)),
+    lastKnownElr: changed(partition.lastKnownElr, leader === noLeader ? known : []),
   };
   return isNothing(record) ? null : record;
 }
@@ -129,6 +132,7 @@ function eligible(
 
 function elect(
   partition: PartitionImage,
+  known: readonly number[],
   copies: Copies,
   election: Election,
   { mayLead, keepsReplica }: ChangeRules,
@@ -142,9 +146,8 @@ function elect(
   const good = replicas.find(isGood);
   if (good !== undefined) return clean(good);
   // Nobody is known to have everything. The leader that was the last to go has most of it, unless its disk is another one.
-  const last = replicas.find((id) => partition.lastKnownElr.includes(id) && mayLead(id));
-  const knownLeaders = partition.lastKnownElr.length;
-  if (last !== undefined && knownLeaders === 1 && candidates.length === 0 && keepsReplica(last))
+  const last = replicas.find((id) => known.includes(id) && mayLead(id));
+  if (last !== undefined && known.length === 1 && candidates.length === 0 && keepsReplica(last))
     return { leader: last, unclean: true };
   const any = election === 'unclean' ? replicas.find(mayLead) : undefined;
   return any === undefined ? clean(noLeader) : { leader: any, unclean: true };
@@ -168,16 +171,20 @@ function afterElection(
   return { isr: [leader], elr };
 }
 
-/** Remembered while a partition has neither leader nor ISR, in the field that Kafka keeps it in. */
-function lastKnownLeader(
-  partition: PartitionImage,
-  leader: number,
-  isr: readonly number[],
+/**
+ * Who led last, remembered while a partition has neither leader nor ISR, in the field that Kafka keeps it in. Forgotten when
+ * that replica has a hole and others have not been asked: what is the least loss is for people to decide then.
+ */
+function knownLeaders(
+  { leader, lastKnownElr, isr: isrBefore }: PartitionImage,
+  { lossyReplica, isDamaged }: WantedPartition,
+  { isr, replicas }: Copies,
 ): readonly number[] {
-  if (leader !== noLeader) return [];
-  return isr.length === 0 && partition.leader !== noLeader
-    ? [partition.leader]
-    : partition.lastKnownElr;
+  let known = lastKnownElr;
+  if (isr.length === 0 && isrBefore.length > 0)
+    known = leader !== noLeader ? [leader] : isrBefore.length === 1 ? isrBefore : known;
+  if (isDamaged !== true || replicas.length === 1) return known;
+  return known.filter((id) => id !== lossyReplica);
 }
 
 /** Whoever joins the ISR has the replica in a directory that it is registered with, also where the old one is gone. */

@@ -78,9 +78,13 @@ export class PartitionControl {
 
   /**
    * Appends what the change comes to. Returns false when that is nothing.
-   * @param without a broker that may not lead, though it is not fenced yet
+   * @param without brokers that may not lead, though they are not fenced yet
    */
-  change(reference: IndexedPartition, wanted: WantedPartition, without?: number): boolean {
+  change(
+    reference: IndexedPartition,
+    wanted: WantedPartition,
+    without: readonly number[] = [],
+  ): boolean {
     const partition = this.current(reference);
     const { topic } = reference;
     const rules = this.#rules(topic.name, partition, without);
@@ -90,25 +94,79 @@ export class PartitionControl {
   }
 
   /**
-   * Takes the broker out of ISRs and lets others lead what it leads: of all partitions, or of those that `only` says.
-   * @param isLossy what the broker had acknowledged may be gone, so that it is no eligible leader replica either
+   * Takes the brokers out of ISRs and lets others lead what they lead, all at once: who was in sync until then is
+   * eligible where nobody is left.
+   * @param only of these partitions alone
    */
   withdraw(
-    brokerId: number,
-    isLossy: boolean,
-    only?: (reference: IndexedPartition) => boolean,
+    brokerIds: readonly number[],
+    only: (reference: IndexedPartition) => boolean = () => true,
   ): void {
-    const { index } = this.#state;
-    const led = index.led(brokerId);
-    const followed = [...index.members(brokerId)].filter((reference) => !led.has(reference));
-    // Those without a leader first: their clients wait.
-    for (const reference of [...led, ...followed]) {
-      if (only !== undefined && !only(reference)) continue;
-      const isr = this.current(reference).isr.filter((id) => id !== brokerId);
-      const election = this.electionOf(reference.topic.name);
-      const lossy = isLossy && this.keeps('lossy replicas') ? { lossyReplica: brokerId } : {};
-      this.change(reference, { election, isr, ...lossy }, brokerId);
+    for (const reference of this.#concerned(brokerIds))
+      if (only(reference)) this.#leaveOut(reference, brokerIds, {});
+  }
+
+  /**
+   * A new life of the broker begins, in which what it had acknowledged may be gone: it is no eligible leader replica.
+   * @param isDamaged whether it is known to be gone
+   */
+  distrust(brokerId: number, isDamaged: (reference: IndexedPartition) => boolean): void {
+    const replica = this.keeps('lossy replicas') ? { lossyReplica: brokerId } : {};
+    for (const reference of this.#concerned([brokerId]))
+      this.#leaveOut(reference, [brokerId], { ...replica, isDamaged: isDamaged(reference) });
+    for (const reference of [...this.#state.index.leaderless])
+      if (isDamaged(reference)) {
+        const election = this.electionOf(reference.topic.name);
+        this.change(reference, { election, lossyReplica: brokerId, isDamaged: true }, [brokerId]);
+      }
+  }
+
+  /**
+   * The same for a broker that may not lead at the moment and has lost nothing. It stays in the ISRs of which this
+   * controller has heard no other member that lives: nobody can have committed anything without it, and those who were
+   * there may never come back, or damaged. `leaveOutInactive` does the rest.
+   */
+  suspend(brokerId: number): void {
+    for (const reference of this.#concerned([brokerId])) {
+      const { isr } = this.current(reference);
+      const lives = (id: number): boolean => id !== brokerId && this.#isHeard(id);
+      if (isr.some(lives)) this.#leaveOut(reference, [brokerId], {});
+      else this.change(reference, { election: this.electionOf(reference.topic.name) }, [brokerId]);
     }
+  }
+
+  /** The broker lives: those who do not need not be in sync any more where it is. */
+  leaveOutInactive(brokerId: number): void {
+    const { image, index } = this.#state;
+    for (const reference of [...index.members(brokerId)]) {
+      const { isr } = this.current(reference);
+      const inactive = isr.filter((id) => !image.isActive(id));
+      if (inactive.length > 0 && isr.includes(brokerId)) this.#leaveOut(reference, inactive, {});
+    }
+  }
+
+  /** Partitions that the brokers lead or are needed by. Those without a leader first: their clients wait. */
+  #concerned(brokerIds: readonly number[]): ReadonlySet<IndexedPartition> {
+    const { index } = this.#state;
+    const led = brokerIds.flatMap((id) => [...index.led(id)]);
+    return new Set([...led, ...brokerIds.flatMap((id) => [...index.members(id)])]);
+  }
+
+  #leaveOut(
+    reference: IndexedPartition,
+    brokerIds: readonly number[],
+    loss: Pick<WantedPartition, 'lossyReplica' | 'isDamaged'>,
+  ): void {
+    const isr = this.current(reference).isr.filter((id) => !brokerIds.includes(id));
+    this.change(
+      reference,
+      { election: this.electionOf(reference.topic.name), isr, ...loss },
+      brokerIds,
+    );
+  }
+
+  #isHeard(brokerId: number): boolean {
+    return this.#state.image.isActive(brokerId) && this.#sessions?.isHeard(brokerId) === true;
   }
 
   /** The leader stays, with a new epoch: its log may have lost its end. */
@@ -143,14 +201,14 @@ export class PartitionControl {
       this.change(reference, { election: this.electionOf(reference.topic.name) });
   }
 
-  #rules(topicName: string, partition: PartitionImage, without: number | undefined): ChangeRules {
+  #rules(topicName: string, partition: PartitionImage, without: readonly number[]): ChangeRules {
     const { image } = this.#state;
     const directory = (id: number): string =>
       partition.directories[partition.replicas.indexOf(id)] ?? uuidZero;
     return {
       minIsr: this.#minIsr(topicName, partition),
       mayLead: (id) =>
-        id !== without &&
+        !without.includes(id) &&
         image.isActive(id) &&
         this.#sessions?.isOffline(id, directory(id)) !== true,
       keepsReplica: (id) =>

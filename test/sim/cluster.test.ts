@@ -29,6 +29,14 @@ const seeds = Number(values.seeds ?? 40);
 const first = Number(values.first ?? 1);
 const explaining = { triesMax: Number(values.tries ?? 60), lines: Number(values.lines ?? 80) };
 
+/**
+ * Of seeds that have failed, those that others do not stand for.
+ *
+ * 5118, 10229: the power of all fails while a broker is down whose log is damaged. It was the last member of an ISR that
+ * shrank only because the others came back before it.
+ */
+const found = values.seeds === undefined ? [5118, 10_229] : [];
+
 const test = suite('histories of clusters');
 
 if (values.seed !== undefined)
@@ -42,11 +50,16 @@ else if (mutant !== null)
     const error = await seedFails(seed, mutant);
     process.stdout.write(`seed ${seed}: ${error?.message ?? ''}\n`);
   });
-else
+else {
+  for (const seed of found)
+    test(`seed ${seed} again`, async () => {
+      await runSeed(seed, null, explaining);
+    });
   test('keep what was promised, and come to rest', async () => {
     const totals = await runHistories(first, seeds, explaining);
     if (seeds >= 300) checkEnough(totals, seeds);
     if (values.seeds !== undefined || seeds > 40) report(totals);
   });
+}
 
 test.run();

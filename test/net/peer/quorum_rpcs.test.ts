@@ -108,6 +108,7 @@ const exchanges: readonly (readonly [QuorumRequest, QuorumReply])[] = [
       rack: 'r1',
       logDirs: [uuid(), uuid()],
       previousBrokerEpoch: 2 ** 33,
+      damagedReplicas: [{ topicId: 'xxxxxxxxxxxxxxxxxxxxxw', partitions: [0, 3] }],
     },
     ok({ brokerEpoch: 2 ** 34 }),
   ],

@@ -252,6 +252,8 @@ test('a new controller gives every broker its time, and ends what was begun', ()
   const at = { firstOffset, lastOffset: firstOffset, epoch: 2, leaderId: 2 };
   image.apply({ snapshot: false, records: [record], ...at });
   cluster.node.elect(image);
+  assert.equal(cluster.state('t'), '2 [1,2,3]', 'nobody is known to live yet');
+  cluster.beat(3);
   assert.equal(cluster.state('t'), '2 [2,3]');
 });
 

@@ -79,13 +79,15 @@ export class ClusterChecks {
     this.#isCut[partition] = true;
   }
 
-  onAppended(image: MetadataImage): void {
+  /** @param heard brokers that the controller has heard of in their present life */
+  onAppended(image: MetadataImage, heard: ReadonlySet<number>): void {
     for (const partition of image.topic(this.#topicName)!.partitions) {
       const { leader, isr, replicas, eligibleLeaderReplicas: elr, directories } = partition;
       assert(leader === -1 || isr.includes(leader), `leader ${leader} is not in the ISR ${isr}`);
       assert.equal(new Set([...isr, ...elr]).size, isr.length + elr.length, `${isr} and ${elr}`);
       for (const id of [...isr, ...elr]) assert(replicas.includes(id), `${id} is no replica`);
-      for (const id of isr) assert(image.isActive(id), `${id} is in the ISR and not active`);
+      if (isr.some((id) => image.isActive(id) && heard.has(id)))
+        for (const id of isr) assert(image.isActive(id), `${id} is in the ISR and not active`);
       assert.equal(new Set(replicas).size, replicas.length);
       assert.equal(directories.length, replicas.length);
       assert(replicas.length > 0);

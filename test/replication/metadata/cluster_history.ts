@@ -3,7 +3,7 @@
  * delays, people reassign and elect, controllers follow each other. Whatever happens, with every step:
  *
  *   a partition has at most one leader in an epoch; it is in the ISR, or there is none
- *   ISR and ELR are apart, among the replicas, and without fenced brokers in the ISR; epochs only grow
+ *   ISR and ELR are apart, among the replicas; fenced brokers are in no ISR of a member that is known to live; epochs only grow
  *   a leader that was not elected uncleanly has every record that was ever committed
  *   no election is unclean unless a topic allows it, or nobody is left who is known to have everything
  */
@@ -107,7 +107,7 @@ export class ClusterHistory {
     for (; this.#stepNumber < steps; this.#stepNumber += 1) {
       if (this.#stepNumber % 80 === 0) this.#isCalm = this.#random(4) > 0;
       this.#actions[this.#random(this.#actions.length)]!();
-      this.#checks.onAppended(this.#quorum.ahead);
+      this.#checks.onAppended(this.#quorum.ahead, this.#quorum.heard);
     }
   }
 

@@ -169,6 +169,7 @@ export function registration(
     rack: null,
     logDirs: [uuids(200 + brokerId)()],
     previousBrokerEpoch: -1,
+    damagedReplicas: [],
     ...overrides,
   };
 }

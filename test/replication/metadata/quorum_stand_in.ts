@@ -21,6 +21,8 @@ export class QuorumStandIn {
   readonly #controller: Controller;
   readonly #onRecord: () => void;
   readonly #log: MetadataBatch[] = [];
+  /** Brokers that this controller has heard of in their present life. */
+  readonly heard: Set<number> = new Set();
   #committedCount = 0;
   #term = 0;
   #nextOffset = 0;
@@ -46,6 +48,7 @@ export class QuorumStandIn {
     this.#take(effects);
     const reply = effects.find((effect) => effect.type === 'reply');
     assert(reply !== undefined);
+    if (reply.reply.result !== null) this.#note(request);
     return reply.reply as ControllerReply<ControllerApi[K]['result']>;
   }
 
@@ -78,8 +81,14 @@ export class QuorumStandIn {
   failOver(): void {
     this.#log.length = this.#committedCount;
     this.#nextOffset = this.image.offset + 1;
+    this.heard.clear();
     this.#controller.step({ type: 'resigned', nowMs: this.#nowMs });
     this.#elect();
+  }
+
+  #note(granted: ControllerRequest): void {
+    if (granted.type === 'brokerHeartbeat') this.heard.add(granted.brokerId);
+    if (granted.type === 'registerBroker') this.heard.delete(granted.brokerId);
   }
 
   #elect(): void {

@@ -8,6 +8,7 @@ import type {
   AnyControllerReply,
   BrokerHeartbeatResult,
   ControllerRequest,
+  RegisterBrokerRequest,
   RegisterBrokerResult,
 } from '../../../replication/metadata/controller_api.ts';
 import type { SeededRandom } from '../seeded_random.ts';
@@ -21,10 +22,12 @@ export interface NodeLifecycleOptions {
   readonly host: ControllerHost;
   readonly random: SeededRandom;
   readonly incarnationId: string;
-  readonly directoryIds: readonly string[];
+  /** What the process has found on its disks. */
+  readonly disks: Pick<
+    RegisterBrokerRequest,
+    'logDirs' | 'previousBrokerEpoch' | 'damagedReplicas'
+  >;
   readonly sessionTimeoutMs: number;
-  /** -1: what it had may be missing. */
-  readonly previousBrokerEpoch: number;
   /** Who leads the quorum as far as this node knows, -1: nobody. */
   readonly leaderId: () => number;
   /** Offset of the last metadata that the partitions of this broker follow. */
@@ -94,7 +97,7 @@ export class NodeLifecycle {
   }
 
   #register(): void {
-    const { process, random, incarnationId, previousBrokerEpoch, directoryIds } = this.#options;
+    const { process, random, incarnationId, disks } = this.#options;
     const request = {
       type: 'registerBroker',
       brokerId: process.machineId,
@@ -109,9 +112,9 @@ export class NodeLifecycle {
       ],
       features: supportedFeatures,
       rack: null,
-      logDirs: directoryIds,
+      ...disks,
       // This process has lost nothing since it registered last.
-      previousBrokerEpoch: this.#brokerEpoch >= 0 ? this.#brokerEpoch : previousBrokerEpoch,
+      previousBrokerEpoch: this.#brokerEpoch >= 0 ? this.#brokerEpoch : disks.previousBrokerEpoch,
     } as const;
     this.ask(request, (reply) => {
       if (reply.errorCode !== ErrorCode.NONE) {

@@ -17,6 +17,7 @@ import type {
   AlterPartitionResult,
   AnyControllerReply,
   ControllerRequest,
+  DamagedReplicas,
 } from '../../../replication/metadata/controller_api.ts';
 import { MetadataImage } from '../../../replication/metadata/image.ts';
 import type { MetadataDelta } from '../../../replication/metadata/records.ts';
@@ -62,7 +63,8 @@ export class NodePartitions {
   readonly #server: FetchServer;
   readonly #clients: ClientServer;
   readonly #groups: GroupCoordinators;
-  #isDamaged: boolean = false;
+  /** Replicas whose logs lack what they had. */
+  readonly damaged: DamagedReplicas[] = [];
   /** Deltas reach the partitions in order, after a while, as they reach the threads of a real broker. */
   #lastDeltaMs = 0;
 
@@ -89,9 +91,7 @@ export class NodePartitions {
       propose: (leader, proposal) => this.#propose(leader, proposal),
       onHighWatermark: (leader) => this.#groups.onHighWatermark(leader),
       onWritten: () => defer(() => this.#server.wake()),
-      onDamaged: () => {
-        this.#isDamaged = true;
-      },
+      onDamaged: (replicas) => this.damaged.push(replicas),
       onDeleted: () => {},
       onDirFailed: (_path, reason) => world.timeline.fail(new Error(reason)),
       onAllFailed: () => {},
@@ -112,11 +112,6 @@ export class NodePartitions {
   /** Offset of the last metadata that the partitions have acted on. */
   get appliedOffset(): number {
     return this.#image.offset;
-  }
-
-  /** A log lacks what it had. */
-  get isDamaged(): boolean {
-    return this.#isDamaged;
   }
 
   /** Partitions by their numbers in the world; see `partitionOf`. */

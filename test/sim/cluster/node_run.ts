@@ -24,7 +24,7 @@ import type { Answer, Listener, Network } from './network.ts';
 import { configFor, newController, newUuid, quietLogger } from './node_config.ts';
 import type { FetchMessage } from './node_fetcher.ts';
 import { type DescribeMessage, joinQuorum, textOf } from './node_join.ts';
-import { NodeLifecycle } from './node_lifecycle.ts';
+import { NodeLifecycle, type NodeLifecycleOptions } from './node_lifecycle.ts';
 import { NodePartitions } from './node_partitions.ts';
 import { type RaftMessage, SimTransport, stateStoreFor, watchVote } from './raft_ports.ts';
 import type { ReplicaView } from './replica_watch.ts';
@@ -182,8 +182,12 @@ export class NodeRun implements Listener {
     });
     this.#partitions = partitions;
     partitions.apply(host.image.snapshot());
-    const epoch = previousEpochOf(config, directories, host.image, partitions.isDamaged);
-    this.#lifecycle = this.#makeLifecycle(host, directories.directoryIds, epoch);
+    const epoch = previousEpochOf(config, directories, host.image, partitions.damaged);
+    this.#lifecycle = this.#makeLifecycle(host, {
+      logDirs: directories.directoryIds,
+      previousBrokerEpoch: epoch,
+      damagedReplicas: partitions.damaged,
+    });
     this.#lifecycle.start();
     this.#isReady = true;
     this.#checkpointLater(store, directories);
@@ -354,11 +358,7 @@ export class NodeRun implements Listener {
     this.#partitions?.follow(delta);
   }
 
-  #makeLifecycle(
-    host: ControllerHost,
-    directoryIds: readonly string[],
-    previousBrokerEpoch: number,
-  ): NodeLifecycle {
+  #makeLifecycle(host: ControllerHost, disks: NodeLifecycleOptions['disks']): NodeLifecycle {
     const { network, swarm, trace } = this.#world;
     return new NodeLifecycle({
       process: this.process,
@@ -367,8 +367,7 @@ export class NodeRun implements Listener {
       random: this.#random,
       incarnationId: Buffer.from(this.#random.bytes(16)).toString('base64url'),
       sessionTimeoutMs: swarm.sessionTimeoutMs,
-      directoryIds,
-      previousBrokerEpoch,
+      disks,
       leaderId: () => this.leaderId,
       appliedOffset: () => this.metadataOffset,
       onUnfenced: () => this.#serveClients(),

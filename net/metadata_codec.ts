@@ -33,7 +33,13 @@ const versions = {
 } as const;
 
 /** Kafka's `ControlRecordType`. */
-const ControlType = { leaderChange: 2, kraftVersion: 5, voters: 6 } as const;
+const ControlType = {
+  leaderChange: 2,
+  snapshotHeader: 3,
+  snapshotFooter: 4,
+  kraftVersion: 5,
+  voters: 6,
+} as const;
 
 export const metadataCodec: MetadataRecordCodec = {
   encode,
@@ -188,6 +194,13 @@ function encodeControl(record: QuorumControlRecord): { key: Uint8Array; value: U
           kRaftVersionFeature: { minSupportedVersion: 0, maxSupportedVersion: 1 },
         })),
       });
+    case 'SnapshotHeader':
+      return control(ControlType.snapshotHeader, 'SnapshotHeaderRecord', {
+        version: 0,
+        lastContainedLogTimestamp: BigInt(record.lastContainedLogTimestamp),
+      });
+    case 'SnapshotFooter':
+      return control(ControlType.snapshotFooter, 'SnapshotFooterRecord', { version: 0 });
   }
 }
 
@@ -215,6 +228,12 @@ function decodeControl(key: Uint8Array, value: Uint8Array): QuorumControlRecord 
     const { kRaftVersion } = codecFor('KRaftVersionRecord', 0).decode(reader);
     return { type: 'KRaftVersion', kraftVersion: kRaftVersion };
   }
+  if (type === ControlType.snapshotHeader) {
+    const message = codecFor('SnapshotHeaderRecord', 0).decode(reader);
+    const lastContainedLogTimestamp = Number(message.lastContainedLogTimestamp);
+    return { type: 'SnapshotHeader', lastContainedLogTimestamp };
+  }
+  if (type === ControlType.snapshotFooter) return { type: 'SnapshotFooter' };
   if (type !== ControlType.voters) return null;
   const { voters } = codecFor('VotersRecord', 0).decode(reader);
   return { type: 'Voters', voters };

@@ -6,9 +6,11 @@ import { MetadataImage } from '../replication/metadata/image.ts';
 import type { FeatureRange, MetadataDelta, Voter } from '../replication/metadata/records.ts';
 import { FileStateStore } from '../replication/raft/file_state_store.ts';
 import type { RaftReply, RaftRequest, RaftTransport } from '../replication/raft/messages.ts';
-import { PartitionLogStore } from '../replication/raft/partition_log_store.ts';
+import { metadataLogPath, PartitionLogStore } from '../replication/raft/partition_log_store.ts';
 import type { RaftTimers } from '../replication/raft/raft_options.ts';
 import { RaftQuorum } from '../replication/raft/raft_quorum.ts';
+import { newestSnapshot } from '../replication/raft/raft_snapshots.ts';
+import { SnapshotFiles } from '../replication/raft/snapshot_files.ts';
 import type { BrokerConfig } from './config/broker_config.ts';
 import { checkDynamicConfigs, listDefault } from './config/dynamic_config.ts';
 import { checkTopicConfigs } from './config/topic_config.ts';
@@ -76,6 +78,9 @@ export async function openMetadataQuorum(
   options: MetadataQuorumOptions,
 ): Promise<MetadataQuorumParts> {
   const { config, disk, clock, random, clusterId, onWarning } = options;
+  const files = new SnapshotFiles(disk, metadataLogPath(config.metadataLogDir));
+  const loaded = newestSnapshot(files, metadataCodec, onWarning);
+  const defer = (run: () => void): void => void setImmediate(run);
   const store = await PartitionLogStore.open({
     disk,
     clock,
@@ -85,7 +90,8 @@ export async function openMetadataQuorum(
     cleanShutdown: options.cleanShutdown,
     afterPowerLoss: options.afterPowerLoss,
     dropCache: options.dropCache,
-    defer: (run) => setImmediate(run),
+    snapshotEndOffset: loaded?.id.endOffset ?? 0,
+    defer,
   });
   const { voters, fetchTimeoutMs, electionTimeoutMs, electionBackoffMaxMs, requestTimeoutMs } =
     config.quorum;
@@ -110,6 +116,14 @@ export async function openMetadataQuorum(
     timeouts: { fetchTimeoutMs, electionTimeoutMs, electionBackoffMaxMs, requestTimeoutMs },
     store,
     stateStore: new FileStateStore(disk, store.log.dir),
+    snapshots: {
+      files,
+      loaded,
+      everyBytes: config.quorum.snapshotEveryBytes,
+      intervalMs: config.quorum.snapshotIntervalMs,
+      fetchBytesMax: config.quorum.fetchSnapshotMaxBytes,
+      defer,
+    },
     codec: metadataCodec,
     wallMs: () => clock.wallMs(),
     onWarning,

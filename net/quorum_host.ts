@@ -15,7 +15,13 @@ import type {
   ControllerRequestType,
 } from '../replication/metadata/controller_api.ts';
 import type { MetadataImage } from '../replication/metadata/image.ts';
-import type { MetadataBatch, MetadataDelta } from '../replication/metadata/records.ts';
+import { deltaTo } from '../replication/metadata/image_difference.ts';
+import type {
+  MetadataBatch,
+  MetadataDelta,
+  MetadataRecord,
+  MetadataSnapshot,
+} from '../replication/metadata/records.ts';
 import type { MetadataQuorum, QuorumListener, VoterChange } from '../replication/raft/quorum.ts';
 import type {
   Done,
@@ -196,9 +202,21 @@ export class QuorumHost implements QuorumListener {
   }
 
   onCommitted(batch: MetadataBatch): void {
-    this.#options.image.follow(batch);
-    this.#options.beforeDelta?.(batch);
-    for (const thread of this.#threads) this.#sendDelta(thread, batch);
+    this.#follow(batch);
+  }
+
+  onSnapshot(snapshot: MetadataSnapshot): void {
+    this.#follow(deltaTo(this.#options.image, snapshot));
+  }
+
+  snapshotRecords(): Iterable<MetadataRecord> {
+    return this.#options.image.copy().records();
+  }
+
+  #follow(delta: MetadataDelta): void {
+    this.#options.image.follow(delta);
+    this.#options.beforeDelta?.(delta);
+    for (const thread of this.#threads) this.#sendDelta(thread, delta);
     this.#sendReady();
   }
 

@@ -27,6 +27,9 @@ export interface QuorumConfig {
   readonly retryBackoffMs: number;
   readonly fetchMaxBytes: number;
   readonly fetchSnapshotMaxBytes: number;
+  readonly snapshotEveryBytes: number;
+  /** 0: whatever its age. */
+  readonly snapshotIntervalMs: number;
   readonly brokerHeartbeatIntervalMs: number;
   readonly brokerSessionTimeoutMs: number;
   /** Whether a stop first moves the leadership of partitions to others. */
@@ -54,6 +57,8 @@ export function readQuorum(settings: Settings, nodeId: number): QuorumConfig {
     retryBackoffMs: settings.number('controller.quorum.retry.backoff.ms'),
     fetchMaxBytes: settings.number('controller.quorum.fetch.max.bytes'),
     fetchSnapshotMaxBytes: settings.number('controller.quorum.fetch.snapshot.max.bytes'),
+    snapshotEveryBytes: settings.number('metadata.log.max.record.bytes.between.snapshots'),
+    snapshotIntervalMs: settings.number('metadata.log.max.snapshot.interval.ms'),
     brokerHeartbeatIntervalMs: interval,
     brokerSessionTimeoutMs: session,
     controlledShutdownEnable: settings.boolean('controlled.shutdown.enable'),

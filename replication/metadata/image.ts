@@ -134,6 +134,11 @@ export class MetadataImage {
     return this.#partitionCount;
   }
 
+  /** What was last said of producer ids; null: nothing yet. */
+  get producerIds(): ProducerIdsRecord | null {
+    return this.#producerIds;
+  }
+
   /** The first producer id that no broker has been given. */
   get nextProducerId(): number {
     return this.#producerIds?.nextProducerId ?? 0;
@@ -232,20 +237,7 @@ export class MetadataImage {
 
   /** Everything as one delta, for a thread that joins late. `apply` of it to an empty image gives an equal image. */
   snapshot(): MetadataSnapshot {
-    const records: MetadataRecord[] = [];
-    for (const [name, featureLevel] of this.#features)
-      records.push({ type: 'FeatureLevelRecord', name, featureLevel });
-    for (const broker of this.#brokers.values()) records.push(registrationOf(broker));
-    for (const topic of this.#topicsByName.values()) {
-      records.push({ type: 'TopicRecord', name: topic.name, topicId: topic.id });
-      for (const partition of topic.partitions)
-        records.push({ type: 'PartitionRecord', topicId: topic.id, ...partition });
-    }
-    for (const [resourceType, resources] of this.#configs)
-      for (const [resourceName, entries] of resources)
-        for (const [name, value] of entries)
-          records.push({ type: 'ConfigRecord', resourceType, resourceName, name, value });
-    if (this.#producerIds !== null) records.push(this.#producerIds);
+    const records = [...this.records()];
     return {
       snapshot: true,
       lastOffset: this.#offset,
@@ -254,6 +246,28 @@ export class MetadataImage {
       featuresEpoch: this.#featuresEpoch,
       records,
     };
+  }
+
+  /** The same records one by one. The image must not change meanwhile. */
+  *records(): Generator<MetadataRecord, void, void> {
+    for (const [name, featureLevel] of this.#features)
+      yield { type: 'FeatureLevelRecord', name, featureLevel };
+    for (const broker of this.#brokers.values()) yield registrationOf(broker);
+    for (const topic of this.#topicsByName.values()) {
+      yield { type: 'TopicRecord', name: topic.name, topicId: topic.id };
+      for (const partition of topic.partitions)
+        yield { type: 'PartitionRecord', topicId: topic.id, ...partition };
+    }
+    yield* this.configRecords();
+    if (this.#producerIds !== null) yield this.#producerIds;
+  }
+
+  /** All overrides. */
+  *configRecords(): Generator<ConfigRecord, void, void> {
+    for (const [resourceType, resources] of this.#configs)
+      for (const [resourceName, entries] of resources)
+        for (const [name, value] of entries)
+          yield { type: 'ConfigRecord', resourceType, resourceName, name, value };
   }
 
   #applyRecord(record: MetadataRecord, listener: ChangeListener): void {

@@ -181,7 +181,10 @@ export interface Voter {
 export type QuorumControlRecord =
   | { readonly type: 'LeaderChange'; readonly leaderId: number; readonly voters: readonly Voter[] }
   | { readonly type: 'KRaftVersion'; readonly kraftVersion: number }
-  | { readonly type: 'Voters'; readonly voters: readonly Voter[] };
+  | { readonly type: 'Voters'; readonly voters: readonly Voter[] }
+  /** First and last of a snapshot. Milliseconds since 1970. */
+  | { readonly type: 'SnapshotHeader'; readonly lastContainedLogTimestamp: number }
+  | { readonly type: 'SnapshotFooter' };
 
 /** Turns records into the bytes that Kafka's tools read, and back. Implemented in net, which knows the encoding. */
 export interface MetadataRecordCodec {
@@ -191,7 +194,7 @@ export interface MetadataRecordCodec {
   decode(value: Uint8Array): MetadataRecord;
   /** Key and value of a control record. */
   encodeControl(record: QuorumControlRecord): { key: Uint8Array; value: Uint8Array };
-  /** null for a control record that says nothing about the quorum (a snapshot's header or footer). */
+  /** null for a control record that says nothing that matters here. */
   decodeControl(key: Uint8Array, value: Uint8Array): QuorumControlRecord | null;
 }
 

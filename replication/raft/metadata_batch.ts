@@ -56,18 +56,23 @@ export function encodeControlBatch(
 
 /**
  * Goes over whole batches, checksums included: what is replayed decides which data exists, so nothing in it is taken on
- * trust. Throws with a text for people on damage.
+ * trust.
+ * @throws Error with a text for people on damage, which `problem` makes of what is wrong
  */
-export function forEachBatch(bytes: Uint8Array, visit: (batch: StoredBatch) => void): void {
+export function forEachBatch(
+  bytes: Uint8Array,
+  visit: (batch: StoredBatch) => void,
+  problem: (what: string) => Error = damaged,
+): void {
   for (let start = 0; start < bytes.length; ) {
     const size = bytes.length - start < batchHeaderBytes ? 0 : sizeOf(bytes, start);
     if (size < batchHeaderBytes || start + size > bytes.length)
-      throw damaged(`${bytes.length - start} bytes that are no batch`);
+      throw problem(`${bytes.length - start} bytes that are no batch`);
     const firstOffset = baseOffsetOf(bytes, start);
     if (magicOf(bytes, start) !== batchMagic)
-      throw damaged(`a batch of format ${magicOf(bytes, start)} at offset ${firstOffset}`);
+      throw problem(`a batch of format ${magicOf(bytes, start)} at offset ${firstOffset}`);
     if (crc32c(bytes.subarray(start + batchCrcStart, start + size)) !== crcOf(bytes, start))
-      throw damaged(`a wrong checksum at offset ${firstOffset}`);
+      throw problem(`a wrong checksum at offset ${firstOffset}`);
     visit({
       size,
       firstOffset,

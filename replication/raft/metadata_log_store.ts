@@ -3,6 +3,8 @@
  * simulated disk in tests.
  */
 export interface MetadataLogStore {
+  /** Offset of the first batch that is there; what was before is in snapshots. */
+  readonly startOffset: number;
   /** Offset that the next batch takes. */
   readonly endOffset: number;
   /** Leader epoch of the last batch, 0 when the log is empty. */
@@ -19,6 +21,13 @@ export interface MetadataLogStore {
   append(batch: Uint8Array): void;
   /** Drops every batch that ends past `endOffset`. On stable storage with the next flush. Throws when the disk fails. */
   truncate(endOffset: number): void;
+  /**
+   * Drops everything: the log is empty and begins at `offset`, up to which a snapshot has all that is needed. On stable
+   * storage on return. Nothing may be waiting for a flush. Throws when the disk fails.
+   */
+  restartAt(offset: number): void;
+  /** What ends below `offset` is not needed any more, and may go. Throws when the disk fails. */
+  dropBelow(offset: number): void;
   /**
    * Fulfilled when everything appended before the call is on stable storage, unless it has been truncated meanwhile.
    * Rejects with a `LogFullError` when the disk had no room: then `endOffset` has gone back to before the appends that

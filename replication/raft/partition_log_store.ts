@@ -17,6 +17,7 @@ import { newBatchInfo } from '../../engine/batch/rules.ts';
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import { type AppendResult, newAppendResult } from '../../engine/log/append_result.ts';
 import type { EpochEndOffset } from '../../engine/log/epoch_cache.ts';
+import { offsetInFileName, segmentFileName, segmentSuffixes } from '../../engine/log/file_names.ts';
 import { type FlushEvents, FlushGroup, flushEachMaxDefault } from '../../engine/log/flush_group.ts';
 import { defaultLogConfig, type LogConfig } from '../../engine/log/log_config.ts';
 import { PartitionLog } from '../../engine/log/partition_log.ts';
@@ -48,6 +49,8 @@ export interface PartitionLogStoreOptions {
   readonly cleanShutdown: boolean;
   readonly afterPowerLoss: boolean;
   readonly dropCache: boolean;
+  /** Where the newest good snapshot ends, 0 without one: what lies below is not needed. */
+  readonly snapshotEndOffset: number;
   /** Runs the function after the current turn's events: setImmediate. */
   readonly defer: (run: () => void) => void;
 }
@@ -73,30 +76,23 @@ export class PartitionLogStore implements MetadataLogStore, FlushEvents {
 
   /**
    * Opens or makes the log, and flushes what recovery kept of its tail. Rejects with a text for people when the log
-   * lacks something that had been committed: a metadata log is not repaired by leaving parts out.
+   * lacks something that had been committed: a metadata log is not repaired by leaving parts out. What a crash has left of
+   * it while a snapshot took its place is cleared away.
    */
   static async open(options: PartitionLogStoreOptions): Promise<PartitionLogStore> {
     const dir = metadataLogPath(options.logDir);
-    const { disk, clock, random, recoveryPoint, cleanShutdown, afterPowerLoss, dropCache } =
-      options;
-    const log = PartitionLog.open({
-      disk,
-      clock,
-      random,
-      cache: new SegmentCache(4),
-      dir,
-      topic: metadataTopicName,
-      partition: 0,
-      topicId: uuidMetadataTopic,
-      config: metadataLogConfig,
-      recoveryPoint,
-      logStartOffset: 0,
-      cleanShutdown,
-      afterPowerLoss,
-      dropCache,
-      setAsideDamage: false,
-    });
-    const problem = problemOf(log);
+    const { snapshotEndOffset } = options;
+    clearReplaced(options.disk, dir, snapshotEndOffset);
+    let log = openLog(options, dir, 0);
+    if (
+      log.logEndOffset < snapshotEndOffset &&
+      (log.recovery.lost?.toOffset ?? 0) <= snapshotEndOffset
+    ) {
+      log.closeFiles();
+      removeSegments(options.disk, dir, Number.POSITIVE_INFINITY);
+      log = openLog(options, dir, snapshotEndOffset);
+    }
+    const problem = problemOf(log, snapshotEndOffset);
     if (problem !== null) throw new Error(`The metadata log in ${dir} cannot be used: ${problem}`);
     const store = new PartitionLogStore(options, log);
     store.#group.adopt(log);
@@ -115,6 +111,10 @@ export class PartitionLogStore implements MetadataLogStore, FlushEvents {
       defer: options.defer,
       flushEachMax: flushEachMaxDefault,
     });
+  }
+
+  get startOffset(): number {
+    return this.log.logStartOffset;
   }
 
   get endOffset(): number {
@@ -164,6 +164,27 @@ export class PartitionLogStore implements MetadataLogStore, FlushEvents {
     if (code !== ErrorCode.NONE) throw log.failure ?? noRoom();
     for (const waiter of this.#waiters) waiter.target = Math.min(waiter.target, log.logEndOffset);
     this.#settle((waiter) => waiter.target <= log.flushedOffset, null);
+  }
+
+  restartAt(offset: number): void {
+    const { log } = this;
+    this.#refusedEndOffset = null;
+    const code = log.restartAt(offset);
+    if (code !== ErrorCode.NONE) throw log.failure ?? noRoom();
+    this.#settle(() => true, null);
+  }
+
+  /** The segments that lie below go at once, and the next one begins, so that the one of now can go another time. */
+  dropBelow(offset: number): void {
+    const { disk, clock } = this.#options;
+    const { deletion, dir } = this.log;
+    for (;;) {
+      const names = deletion.removeInPlace(offset);
+      for (const name of names) disk.removeTree(`${dir}/${name}`, () => {});
+      if (names.length === 0) break;
+    }
+    deletion.advanceLogStart(offset);
+    deletion.roll(clock.wallMs());
   }
 
   flush(): Promise<void> {
@@ -224,15 +245,59 @@ export function metadataLogPath(logDir: string): string {
   return `${logDir}/${metadataTopicName}-0`;
 }
 
-function problemOf(log: PartitionLog): string | null {
+function openLog(
+  options: PartitionLogStoreOptions,
+  dir: string,
+  startOffset: number,
+): PartitionLog {
+  const { disk, clock, random, cleanShutdown, afterPowerLoss, dropCache } = options;
+  return PartitionLog.open({
+    disk,
+    clock,
+    random,
+    cache: new SegmentCache(4),
+    dir,
+    topic: metadataTopicName,
+    partition: 0,
+    topicId: uuidMetadataTopic,
+    config: metadataLogConfig,
+    recoveryPoint: Math.max(startOffset, options.recoveryPoint),
+    logStartOffset: startOffset,
+    cleanShutdown,
+    afterPowerLoss,
+    dropCache,
+    setAsideDamage: false,
+  });
+}
+
+/** A log that begins where the snapshot ends has been put in the place of what lies below, of which a crash may leave some. */
+function clearReplaced(disk: Disk, dir: string, snapshotEndOffset: number): void {
+  if (snapshotEndOffset === 0) return;
+  if (disk.status(`${dir}/${segmentFileName(snapshotEndOffset, '.log')}`) !== null)
+    removeSegments(disk, dir, snapshotEndOffset);
+}
+
+function removeSegments(disk: Disk, dir: string, belowOffset: number): void {
+  let isChanged = false;
+  for (const name of disk.list(dir) ?? [])
+    for (const suffix of [...segmentSuffixes, '.snapshot']) {
+      const offset = offsetInFileName(name, suffix);
+      if (offset < 0 || offset >= belowOffset) continue;
+      disk.unlink(`${dir}/${name}`);
+      isChanged = true;
+    }
+  if (isChanged) disk.flushDirectorySync(dir);
+}
+
+function problemOf(log: PartitionLog, snapshotEndOffset: number): string | null {
   const { damage, lost } = log.recovery;
   const [first] = damage;
   if (first !== undefined)
     return `it is damaged from offset ${first.fromOffset} on (${first.problem}). Restore it from a copy.`;
   if (lost !== null)
     return `it ends at offset ${lost.fromOffset}, and was on disk up to ${lost.toOffset}. Restore it from a copy.`;
-  if (log.logStartOffset > 0)
-    return `it begins at offset ${log.logStartOffset}: what was before is in a snapshot, which this version cannot read.`;
+  if (log.logStartOffset > snapshotEndOffset)
+    return `it begins at offset ${log.logStartOffset}, and no good snapshot has what was before. Restore one, or start with an empty data directory: the node then joins its cluster anew.`;
   return null;
 }
 

@@ -5,11 +5,23 @@
  * they may call `append`. Durability: what `onCommitted` hands out is on stable storage on a majority of the voters.
  */
 import type { ErrorCode } from '../../engine/error_code.gen.ts';
-import type { MetadataBatch, MetadataRecord, Voter } from '../metadata/records.ts';
+import type {
+  MetadataBatch,
+  MetadataRecord,
+  MetadataSnapshot,
+  Voter,
+} from '../metadata/records.ts';
 
 export interface QuorumListener {
   /** Batches in log order, each once; during `start` everything that is known to be committed by then. */
   onCommitted(batch: MetadataBatch): void;
+  /**
+   * Everything up to `lastOffset` is committed, and this is what it comes to: at the start instead of the batches before,
+   * or later, when this node was away for too long. Where there are snapshots.
+   */
+  onSnapshot?(snapshot: MetadataSnapshot): void;
+  /** All that has been reported, as records; they are read later, when the state is another one already. */
+  snapshotRecords?(): Iterable<MetadataRecord>;
   /**
    * This node leads from now on; the record that it appends next takes `nextOffset`. All data records before it have
    * been reported as committed.

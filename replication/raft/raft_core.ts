@@ -83,7 +83,7 @@ export class RaftCore implements RaftNode {
     this.formation = new RaftFormation(this, nowMs);
     this.patience = new RaftPatience(this);
     this.#role = { name: 'unattached', standAtMs: nowMs + this.patience.pauseMs(-1) };
-    if (this.#isOnlyVoter) this.#highWatermark = log.flushedOffset;
+    this.#highWatermark = this.#isOnlyVoter ? log.flushedOffset : (log.snapshotId?.endOffset ?? 0);
   }
 
   get clusterId(): string {
@@ -189,6 +189,15 @@ export class RaftCore implements RaftNode {
         return;
       case 'noRoom':
         this.#foundNoRoom(nowMs);
+        return;
+      case 'snapshotInstalled':
+        if (event.id.endOffset > this.#highWatermark)
+          this.emit({ type: 'commit', endOffset: event.id.endOffset });
+        if (role.name === 'follower') role.follower.endSnapshot(true, nowMs);
+        return;
+      case 'snapshotFailed':
+        if (role.name === 'follower' && role.follower.awaits(event.id))
+          role.follower.endSnapshot(false, nowMs);
         return;
       case 'request':
         serveRequest(this, event.requestId, event.request, nowMs);

@@ -4,7 +4,8 @@
  *
  * Part of the Raft core: no IO, no clock.
  */
-import type { FetchReply } from './messages.ts';
+import { ErrorCode } from '../../engine/error_code.gen.ts';
+import type { FetchReply, FetchSnapshotReply, SnapshotId } from './messages.ts';
 import type { RaftContext } from './raft_types.ts';
 
 /** Kafka's `MAX_FETCH_WAIT_MS` and `MAX_BATCH_SIZE_BYTES` of the raft client. */
@@ -29,6 +30,8 @@ export class RaftFollower {
   #token = -1;
   #retryAtMs: number;
   #brokenInARow = 0;
+  /** What is being copied because the leader's log does not go back far enough, and how far that is; null: nothing. */
+  #snapshot: { readonly id: SnapshotId; readonly position: number } | null = null;
 
   constructor(context: RaftContext, leader: { id: number; epoch: number }, nowMs: number) {
     this.#context = context;
@@ -62,23 +65,36 @@ export class RaftFollower {
   fetch(token: number, highWatermark: number): void {
     const { config, log, clusterId } = this.#context;
     this.expect(token);
+    const snapshot = this.#snapshot;
+    const fetcher = {
+      clusterId,
+      replicaId: config.self.id,
+      replicaDirectoryId: config.self.directoryId,
+      currentLeaderEpoch: this.epoch,
+    };
     this.#context.emit({
       type: 'send',
       to: this.leaderId,
       token: this.#token,
-      request: {
-        type: 'fetch',
-        clusterId,
-        replicaId: config.self.id,
-        replicaDirectoryId: config.self.directoryId,
-        currentLeaderEpoch: this.epoch,
-        fetchOffset: log.endOffset,
-        lastFetchedEpoch: log.lastEpoch,
-        highWatermark,
-        maxWaitMs: fetchWaitMs,
-        maxBytes: fetchBytesMax,
-      },
-      timeoutMs: fetchWaitMs + config.timeouts.requestTimeoutMs,
+      request:
+        snapshot === null
+          ? {
+              type: 'fetch',
+              ...fetcher,
+              fetchOffset: log.endOffset,
+              lastFetchedEpoch: log.lastEpoch,
+              highWatermark,
+              maxWaitMs: fetchWaitMs,
+              maxBytes: fetchBytesMax,
+            }
+          : {
+              type: 'fetchSnapshot',
+              ...fetcher,
+              snapshotId: snapshot.id,
+              position: snapshot.position,
+              maxBytes: config.snapshotBytesMax,
+            },
+      timeoutMs: (snapshot === null ? fetchWaitMs : 0) + config.timeouts.requestTimeoutMs,
     });
   }
 
@@ -90,12 +106,12 @@ export class RaftFollower {
 
   /** An answer without an error has come. */
   received(reply: FetchReply, nowMs: number): void {
-    this.#token = -1;
-    this.#brokenInARow = 0;
-    this.#retryAtMs = nowMs;
-    this.heardAtMs = nowMs;
-    this.silentAtMs = this.#patienceEndMs(nowMs);
+    this.#heard(nowMs);
     this.#leaderHighWatermark = Math.max(this.#leaderHighWatermark, reply.highWatermark);
+    if (reply.snapshotId !== null) {
+      this.#snapshot = { id: reply.snapshotId, position: 0 };
+      return;
+    }
     if (reply.divergingEpoch !== null) {
       this.#truncate(reply.divergingEpoch);
       return;
@@ -103,6 +119,41 @@ export class RaftFollower {
     this.#isMatched = true;
     if (reply.records.length > 0)
       this.#context.emit({ type: 'appendFetched', records: reply.records });
+  }
+
+  /** A piece of the snapshot, or an error: the leader may have another one by now. */
+  receivedSnapshot(reply: FetchSnapshotReply, nowMs: number): void {
+    const asked = this.#snapshot;
+    const { snapshotId, size, position, unalignedRecords: bytes } = reply;
+    const isGood =
+      reply.errorCode === ErrorCode.NONE &&
+      asked?.id.endOffset === snapshotId.endOffset &&
+      asked.id.epoch === snapshotId.epoch &&
+      asked.position === position &&
+      bytes.length > 0;
+    if (!isGood) {
+      this.#snapshot = null;
+      this.retry(nowMs);
+      return;
+    }
+    this.#heard(nowMs);
+    this.#snapshot = { id: asked.id, position: position + bytes.length };
+    // When all of it is there, what becomes of it is awaited.
+    if (position + bytes.length >= size) this.#retryAtMs = Number.POSITIVE_INFINITY;
+    this.#context.emit({ type: 'keepSnapshot', id: asked.id, size, position, bytes });
+  }
+
+  /** Whether that snapshot is still what this node wants. */
+  awaits(id: SnapshotId): boolean {
+    const own = this.#snapshot?.id;
+    return own?.endOffset === id.endOffset && own.epoch === id.epoch;
+  }
+
+  /** The snapshot has taken the log's place, or there was no room for it, or it was damaged. */
+  endSnapshot(isInstalled: boolean, nowMs: number): void {
+    this.#snapshot = null;
+    this.#token = -1;
+    this.#retryAtMs = isInstalled ? nowMs : nowMs + noRoomRetryMs;
   }
 
   foundNoRoom(nowMs: number): void {
@@ -116,6 +167,14 @@ export class RaftFollower {
     this.#brokenInARow += 1;
   }
 
+  #heard(nowMs: number): void {
+    this.#token = -1;
+    this.#brokenInARow = 0;
+    this.#retryAtMs = nowMs;
+    this.heardAtMs = nowMs;
+    this.silentAtMs = this.#patienceEndMs(nowMs);
+  }
+
   get #isFlushed(): boolean {
     const { config, log } = this.#context;
     return config.without === 'flush before fetch' || log.flushedOffset >= log.endOffset;
@@ -126,7 +185,7 @@ export class RaftFollower {
     return nowMs + config.timeouts.fetchTimeoutMs * (1 + config.random() / 8);
   }
 
-  /** To where the histories part, as far as this log knows the epoch that the leader names. */
+  /** To where the histories part, as far as this log knows the epoch that the leader names; never into a snapshot. */
   #truncate(diverging: { readonly epoch: number; readonly endOffset: number }): void {
     const { log } = this.#context;
     const own = log.endOffsetForEpoch(diverging.epoch);
@@ -134,7 +193,7 @@ export class RaftFollower {
     const endOffset = isShared ? Math.min(own.endOffset, diverging.endOffset) : own.endOffset;
     this.#context.emit({
       type: 'truncate',
-      endOffset: Math.max(0, Math.min(endOffset, log.endOffset)),
+      endOffset: Math.max(log.snapshotId?.endOffset ?? 0, Math.min(endOffset, log.endOffset)),
     });
   }
 }

@@ -11,7 +11,7 @@
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import type { QuorumControlRecord, Voter } from '../metadata/records.ts';
 import { fetchReply } from './empty_reply.ts';
-import type { FetchReply, FetchRequest, ReplicaKey } from './messages.ts';
+import type { FetchReply, FetchRequest, FetchSnapshotRequest, ReplicaKey } from './messages.ts';
 import { isSameReplica, keyOf, type RaftContext } from './raft_types.ts';
 import { VoterChanges } from './voter_changes.ts';
 
@@ -101,12 +101,19 @@ export class RaftLeader {
   fetched(requestId: number, request: FetchRequest, nowMs: number): void {
     const { log } = this.#context;
     const { fetchOffset, lastFetchedEpoch } = request;
-    if (fetchOffset > 0) {
+    if (fetchOffset > 0 || log.startOffset > 0) {
       const known = log.endOffsetForEpoch(lastFetchedEpoch);
-      if (known.epoch !== lastFetchedEpoch || known.endOffset < fetchOffset) {
-        const divergingEpoch = { epoch: known.epoch, endOffset: known.endOffset };
+      const isReadable = fetchOffset >= log.startOffset;
+      if (!isReadable || known.epoch !== lastFetchedEpoch || known.endOffset < fetchOffset) {
+        // Where the histories part below what is left of the log, only the snapshot helps.
+        const isGone = !isReadable || known.endOffset < log.startOffset;
+        const { epoch, endOffset } = known;
         this.#progressOfFetcher(request, nowMs).lastFetchMs = nowMs;
-        const reply = { ...this.#fetchReply(), divergingEpoch };
+        const reply = {
+          ...this.#fetchReply(),
+          divergingEpoch: isGone ? null : { epoch, endOffset },
+          snapshotId: isGone ? log.snapshotId : null,
+        };
         this.#context.emit({ type: 'reply', requestId, reply });
         return;
       }
@@ -123,6 +130,12 @@ export class RaftLeader {
     this.advance(nowMs);
     this.changes.replicaFetched(nowMs);
     this.#answerParked(nowMs);
+  }
+
+  /** A replica copies a snapshot, in this term: it lives, though it does not fetch from the log. */
+  fetchedSnapshot(requestId: number, request: FetchSnapshotRequest, nowMs: number): void {
+    this.#progressOfFetcher(request, nowMs).lastFetchMs = nowMs;
+    this.#context.emit({ type: 'replySnapshot', requestId, request });
   }
 
   /** More is flushed here, or the voters have changed: more may be committed. */
@@ -166,8 +179,11 @@ export class RaftLeader {
     this.#context.emit({ type: 'elected', epoch: this.epoch });
   }
 
-  #progressOfFetcher(request: FetchRequest, nowMs: number): Progress {
-    const key = { id: request.replicaId, directoryId: request.replicaDirectoryId };
+  #progressOfFetcher(
+    { replicaId, replicaDirectoryId }: Pick<FetchRequest, 'replicaId' | 'replicaDirectoryId'>,
+    nowMs: number,
+  ): Progress {
+    const key = { id: replicaId, directoryId: replicaDirectoryId };
     const name = nameOf(key);
     let progress = this.#replicas.get(name);
     if (progress === undefined) {
@@ -258,7 +274,8 @@ export class RaftLeader {
   #fetchReply(): FetchReply {
     const { epoch } = this;
     const leaderId = this.#context.config.self.id;
-    return fetchReply(ErrorCode.NONE, { leaderId, epoch }, this.#highWatermark);
+    const reply = fetchReply(ErrorCode.NONE, { leaderId, epoch }, this.#highWatermark);
+    return { ...reply, logStartOffset: this.#context.log.startOffset };
   }
 }
 

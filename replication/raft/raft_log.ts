@@ -1,6 +1,6 @@
 /**
  * A replica's metadata log: the store with what the quorum keeps about it, which voter set stands where, what is on
- * stable storage, what has been handed out as committed.
+ * stable storage, what has been handed out as committed, where it begins because a snapshot has what was before.
  *
  * Thread: the quorum's. Memory: its own; batches that this node appended itself are kept as objects until they are
  * handed out, all others are read back. Durability: one flush is in flight at most, what is appended meanwhile joins the
@@ -16,6 +16,7 @@ import type {
   QuorumControlRecord,
   Voter,
 } from '../metadata/records.ts';
+import type { SnapshotId } from './messages.ts';
 import {
   encodeControlBatch,
   encodeDataBatch,
@@ -24,10 +25,21 @@ import {
 } from './metadata_batch.ts';
 import { LogFullError, type MetadataLogStore } from './metadata_log_store.ts';
 import type { RaftLogView } from './raft_types.ts';
+import type { LoadedSnapshot } from './snapshot_format.ts';
+import { VoterSets } from './voter_sets.ts';
 
 /** As Kafka's raft client: the largest batch of the metadata log. */
 const metadataBatchBytesMax: number = 8 * 1024 * 1024;
 const readChunkBytes: number = 4 * 1024 * 1024;
+
+function goesOnFrom(store: MetadataLogStore, { endOffset, epoch }: SnapshotId): boolean {
+  if (store.endOffset < endOffset || store.startOffset >= endOffset)
+    return store.startOffset === endOffset;
+  const own = store.endOffsetForEpoch(epoch);
+  return own.epoch === epoch && own.endOffset >= endOffset;
+}
+
+const unknownEnd = { epoch: -1, endOffset: -1 } as const;
 
 export interface RaftLogOptions {
   readonly store: MetadataLogStore;
@@ -43,13 +55,18 @@ export interface RaftLogOptions {
 
 export class RaftLog implements RaftLogView {
   readonly #options: RaftLogOptions;
-  /** Invariant: in the order of `offset`. */
-  readonly #voterSets: { readonly offset: number; readonly voters: readonly Voter[] }[] = [];
+  readonly #voterSets = new VoterSets();
   /** Appended here and not handed out yet. Invariant: in log order. */
   readonly #own: MetadataBatch[] = [];
   readonly #unknown = new Set<string>();
   #flushedOffset = 0;
   #deliveredOffset = 0;
+  /** Of the record before it. */
+  #deliveredEpoch = 0;
+  /** The snapshot that ends where the log begins; null: it has everything. */
+  #start: SnapshotId | null = null;
+  #snapshotId: SnapshotId | null = null;
+  #bytesSinceSnapshot = 0;
   /** Raised by each truncation: a flush that began before says nothing about what came after. */
   #truncations = 0;
   #flushing: Promise<void> | null = null;
@@ -71,22 +88,48 @@ export class RaftLog implements RaftLogView {
     return this.#deliveredOffset;
   }
 
+  /** Offset of the first record that can be read. */
+  get startOffset(): number {
+    return this.#start?.endOffset ?? 0;
+  }
+
+  /** The newest snapshot; null without one. */
+  get snapshotId(): SnapshotId | null {
+    return this.#snapshotId;
+  }
+
+  /** Of what has been appended since, or was there behind it at the start. */
+  get bytesSinceSnapshot(): number {
+    return this.#bytesSinceSnapshot;
+  }
+
+  /** What a snapshot of all that has been handed out is called. */
+  get deliveredId(): SnapshotId {
+    return { endOffset: this.#deliveredOffset, epoch: this.#deliveredEpoch };
+  }
+
+  /** The voters as they are committed. */
+  get deliveredVoters(): readonly Voter[] | null {
+    return this.#voterSets.before(this.#deliveredOffset);
+  }
+
   get lastEpoch(): number {
-    return this.#options.store.lastEpoch;
+    const { store } = this.#options;
+    const start = this.#start;
+    return start !== null && store.endOffset === start.endOffset ? start.epoch : store.lastEpoch;
   }
 
   get voters(): readonly Voter[] | null {
-    return this.#voterSets.at(-1)?.voters ?? null;
+    return this.#voterSets.newest?.voters ?? null;
   }
 
   /** The voters of a log that names none: those of the configuration, as Kafka's quorums had it at first (KIP-595). */
   assumeVoters(voters: readonly Voter[]): void {
-    assert(this.#voterSets.length === 0, 'the metadata log names its voters');
-    this.#voterSets.push({ offset: -1, voters });
+    this.#voterSets.assume(voters);
   }
 
   get votersOffset(): number {
-    return this.#voterSets.at(-1)?.offset ?? -1;
+    return this.#voterSets.newest?.offset ?? -1;
   }
 
   /** Names of record kinds that were read and that nothing here uses. */
@@ -94,18 +137,31 @@ export class RaftLog implements RaftLogView {
     return [...this.#unknown];
   }
 
+  /** Of epochs that lie before the log's start only the last one is known; -1 and -1 for those before. */
   endOffsetForEpoch(epoch: number): { readonly epoch: number; readonly endOffset: number } {
-    return this.#options.store.endOffsetForEpoch(epoch);
+    const { store } = this.#options;
+    const start = this.#start;
+    const found = store.endOffsetForEpoch(epoch);
+    if (start === null) return found;
+    if (epoch < start.epoch) return unknownEnd;
+    const isEmpty = store.endOffset === start.endOffset;
+    return isEmpty || (found.endOffset >= 0 && found.endOffset <= start.endOffset) ? start : found;
   }
 
   /**
-   * Goes over the log of a store that has just been opened; with `deliver` all of it is handed out at once.
+   * Goes over the log of a store that has just been opened; with `deliver` all of it is handed out at once. Begins with
+   * the snapshot, if there is one, which counts as handed out.
+   * @param ids of all snapshots that there are, oldest first
    * @throws Error with a text for people on damage
    */
-  load(deliver: ((batch: MetadataBatch) => void) | null): void {
-    let epoch = 0;
-    let nextOffset = 0;
-    this.#forEach(0, this.endOffset, (batch) => {
+  load(
+    snapshot: LoadedSnapshot | null,
+    ids: readonly SnapshotId[],
+    deliver: ((batch: MetadataBatch) => void) | null,
+  ): void {
+    if (snapshot !== null) this.#beginWith(snapshot, ids);
+    let { epoch, endOffset: nextOffset } = this.deliveredId;
+    this.#forEach(nextOffset, this.endOffset, (batch) => {
       if (batch.firstOffset !== nextOffset || batch.epoch < epoch)
         throw new Error(
           `The metadata log is damaged: a batch at offset ${batch.firstOffset} of term ${batch.epoch} follows offset ` +
@@ -113,12 +169,39 @@ export class RaftLog implements RaftLogView {
         );
       nextOffset = batch.lastOffset + 1;
       epoch = batch.epoch;
+      this.#bytesSinceSnapshot += batch.size;
       this.#noteVoters(batch);
       if (deliver === null) return;
-      this.#deliveredOffset = nextOffset;
+      this.#delivered(batch);
       deliver(this.#decode(batch, -1));
     });
     this.#flushedOffset = this.endOffset;
+  }
+
+  /** A snapshot that has come from the leader takes the place of all that there is. @throws the store's error */
+  restartWith(snapshot: LoadedSnapshot): void {
+    assert(
+      snapshot.id.endOffset > this.#deliveredOffset,
+      `a snapshot up to ${snapshot.id.endOffset}, and ${this.#deliveredOffset} is committed`,
+    );
+    this.#truncations += 1;
+    this.#options.store.restartAt(snapshot.id.endOffset);
+    this.#own.length = 0;
+    this.#voterSets.clear();
+    this.#beginWith(snapshot, [snapshot.id]);
+    this.#flushedOffset = this.endOffset;
+  }
+
+  /** A snapshot of what was handed out has been written. @param bytes what came since it was begun */
+  noteSnapshot(id: SnapshotId, bytes: number): void {
+    this.#snapshotId = id;
+    this.#bytesSinceSnapshot = bytes;
+  }
+
+  /** The log begins where that snapshot ends. @throws the store's error */
+  dropBelow(id: SnapshotId): void {
+    this.#start = id;
+    this.#options.store.dropBelow(id.endOffset);
   }
 
   /** One batch of data, which the caller keeps below the size limit. Returns the offset of the last record. */
@@ -140,38 +223,17 @@ export class RaftLog implements RaftLogView {
     const bytes = encodeControlBatch(encoded, firstOffset, epoch, wallMs());
     this.#appendOwn(bytes, { epoch, leaderId, records: [] }, records.length);
     for (const [at, record] of records.entries())
-      if (record.type === 'Voters')
-        this.#voterSets.push({ offset: firstOffset + at, voters: record.voters });
+      if (record.type === 'Voters') this.#voterSets.note(firstOffset + at, record.voters);
   }
 
-  /**
-   * Whether batches of a leader may be appended at the log's end: whole, undamaged, in order, of no later term.
-   * Returns what is wrong with them, or null.
-   */
-  problemOf(batches: Uint8Array, leaderEpoch: number): string | null {
-    let nextOffset = this.endOffset;
-    let epoch = this.lastEpoch;
-    let problem: string | null = null;
-    try {
-      forEachBatch(batches, (batch) => {
-        if (batch.firstOffset !== nextOffset || batch.epoch < epoch || batch.epoch > leaderEpoch)
-          problem ??= `a batch at offset ${batch.firstOffset} of term ${batch.epoch} for offset ${nextOffset}`;
-        nextOffset = batch.lastOffset + 1;
-        epoch = batch.epoch;
-      });
-    } catch (error) {
-      return error instanceof Error ? error.message : String(error);
-    }
-    return problem;
-  }
-
-  /** Batches of the leader in which `problemOf` found nothing. Takes over the memory. */
+  /** Batches of the leader in which `checkedAnswer` found nothing. Takes over the memory. */
   appendFetched(batches: Uint8Array): void {
     const { store } = this.#options;
     let start = 0;
     forEachBatch(batches, (batch) => {
       store.append(batches.subarray(start, start + batch.size));
       start += batch.size;
+      this.#bytesSinceSnapshot += batch.size;
       this.#noteVoters(batch);
     });
     this.#startFlush();
@@ -198,13 +260,13 @@ export class RaftLog implements RaftLogView {
       const own = this.#own[0];
       if (own?.firstOffset === this.#deliveredOffset) {
         this.#own.shift();
-        this.#deliveredOffset = own.lastOffset + 1;
+        this.#delivered(own);
         visit(own);
         continue;
       }
       const upTo = Math.min(endOffset, own?.firstOffset ?? endOffset);
       this.#forEach(this.#deliveredOffset, upTo, (batch) => {
-        this.#deliveredOffset = batch.lastOffset + 1;
+        this.#delivered(batch);
         visit(this.#decode(batch, leaderId));
       });
     }
@@ -233,9 +295,31 @@ export class RaftLog implements RaftLogView {
       store.endOffset === lastOffset + 1,
       `the metadata log ends at ${store.endOffset} after an append up to ${lastOffset}`,
     );
+    this.#bytesSinceSnapshot += bytes.length;
     this.#own.push({ snapshot: false, firstOffset, lastOffset, ...batch });
     this.#startFlush();
     return lastOffset;
+  }
+
+  /** A log that does not go on from the snapshot has nothing that is needed: it was to be replaced. */
+  #beginWith({ id, voters }: LoadedSnapshot, ids: readonly SnapshotId[]): void {
+    const { store } = this.#options;
+    const { endOffset, epoch } = id;
+    if (!goesOnFrom(store, id)) store.restartAt(endOffset);
+    this.#start =
+      store.startOffset === 0
+        ? null
+        : (ids.find((one) => one.endOffset >= store.startOffset) ?? id);
+    this.#snapshotId = id;
+    this.#bytesSinceSnapshot = 0;
+    this.#deliveredOffset = endOffset;
+    this.#deliveredEpoch = epoch;
+    if (voters !== null) this.#voterSets.note(endOffset - 1, voters);
+  }
+
+  #delivered({ lastOffset, epoch }: { readonly lastOffset: number; readonly epoch: number }): void {
+    this.#deliveredOffset = lastOffset + 1;
+    this.#deliveredEpoch = epoch;
   }
 
   #startFlush(): void {
@@ -274,15 +358,14 @@ export class RaftLog implements RaftLogView {
     const { endOffset } = this;
     this.#flushedOffset = Math.min(this.#flushedOffset, endOffset);
     while ((this.#own.at(-1)?.lastOffset ?? -1) >= endOffset) this.#own.pop();
-    while (this.votersOffset >= endOffset) this.#voterSets.pop();
+    this.#voterSets.forgetFrom(endOffset);
   }
 
   #noteVoters(batch: StoredBatch): void {
     if (!batch.isControl) return;
     for (const [at, { key, value }] of batch.records.entries()) {
       const record = this.#options.codec.decodeControl(key, value);
-      if (record?.type === 'Voters')
-        this.#voterSets.push({ offset: batch.firstOffset + at, voters: record.voters });
+      if (record?.type === 'Voters') this.#voterSets.note(batch.firstOffset + at, record.voters);
     }
   }
 

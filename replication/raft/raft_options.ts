@@ -4,6 +4,7 @@ import type { MetadataRecordCodec, Voter } from '../metadata/records.ts';
 import type { RaftTransport } from './messages.ts';
 import type { MetadataLogStore } from './metadata_log_store.ts';
 import type { QuorumStateStore } from './quorum_state.ts';
+import type { SnapshotSettings } from './raft_snapshots.ts';
 import type { ConfiguredVoter, RaftRule, RaftTimeouts } from './raft_types.ts';
 
 export interface RaftTimers {
@@ -29,6 +30,8 @@ export interface RaftQuorumOptions {
   readonly onClusterId: (clusterId: string) => Promise<void>;
   readonly store: MetadataLogStore;
   readonly stateStore: QuorumStateStore;
+  /** null: none are written or taken, the log has everything. */
+  readonly snapshots: SnapshotSettings | null;
   readonly codec: MetadataRecordCodec;
   /** null: none is needed, the node is its only voter. */
   readonly transport: RaftTransport | null;

@@ -19,6 +19,7 @@ import { ErrorCode } from '../../engine/error_code.gen.ts';
 import { type MetadataRecord, uuidZero, type Voter } from '../metadata/records.ts';
 import type { RaftReply, RaftRequest } from './messages.ts';
 import type { LogFullError } from './metadata_log_store.ts';
+import { PendingAnswers } from './pending_answers.ts';
 import type { MetadataQuorum, QuorumDescription, QuorumListener, VoterChange } from './quorum.ts';
 import { checkedAnswer } from './raft_answer_check.ts';
 import { RaftCore } from './raft_core.ts';
@@ -27,14 +28,11 @@ import { Leadership } from './raft_leadership.ts';
 import { RaftLog } from './raft_log.ts';
 import type { RaftQuorumOptions } from './raft_options.ts';
 import { RaftOutbox } from './raft_outbox.ts';
-import { loadQuorumState, settleVoters } from './raft_start.ts';
-import {
-  type ConfiguredVoter,
-  changeOf,
-  isSameReplica,
-  type RaftEffect,
-  type RaftEvent,
-} from './raft_types.ts';
+import { RaftSnapshots } from './raft_snapshots.ts';
+import { configuredVotersOf, loadQuorumState, observerText, settleVoters } from './raft_start.ts';
+import { type ConfiguredVoter, changeOf, type RaftEffect, type RaftEvent } from './raft_types.ts';
+import { type LoadedSnapshot, stateOf } from './snapshot_format.ts';
+import { WakeTimer } from './wake_timer.ts';
 
 /** How long a closing node waits for the others to hear of it. */
 const farewellMs = 500;
@@ -42,10 +40,11 @@ const farewellMs = 500;
 export class RaftQuorum implements MetadataQuorum {
   readonly #options: RaftQuorumOptions;
   readonly #log: RaftLog;
+  readonly #configuredVoters: readonly ConfiguredVoter[];
   readonly #outbox: RaftOutbox;
   readonly #events: RaftEvent[] = [];
-  readonly #requests = new Map<number, (reply: RaftReply) => void>();
-  readonly #changes = new Map<number, (result: VoterChange) => void>();
+  readonly #requests = new PendingAnswers<RaftReply>();
+  readonly #changes = new PendingAnswers<VoterChange>();
   readonly #farewells: (() => void)[] = [];
   #listener: QuorumListener | null = null;
   #core: RaftCore | null = null;
@@ -55,14 +54,16 @@ export class RaftQuorum implements MetadataQuorum {
   #isStepping: boolean = false;
   #leadership: Leadership | null = null;
   #isFull: boolean = false;
-  #nextId = 1;
   #knownVoters: readonly Voter[] | null = null;
-  #wakeAtMs = Number.POSITIVE_INFINITY;
-  #cancelTimer: (() => void) | null = null;
+  readonly #timer: WakeTimer;
+  /** null: the log has everything. */
+  readonly #snapshots: RaftSnapshots | null;
 
   constructor(options: RaftQuorumOptions) {
     this.#options = options;
-    const { store, codec, wallMs, stateStore, onClusterId } = options;
+    const { store, codec, wallMs, stateStore, onClusterId, timers } = options;
+    this.#configuredVoters = configuredVotersOf(options);
+    this.#timer = new WakeTimer(timers, () => this.#dispatch({ type: 'tick' }));
     this.#log = new RaftLog({
       store,
       codec,
@@ -71,6 +72,7 @@ export class RaftQuorum implements MetadataQuorum {
       onNoRoom: (error) => this.#foundNoRoom(error),
       onFailed: (error) => this.#fail(error),
     });
+    this.#snapshots = this.#makeSnapshots();
     this.#outbox = new RaftOutbox({
       stateStore,
       onClusterId,
@@ -116,7 +118,10 @@ export class RaftQuorum implements MetadataQuorum {
     const isAlone = this.#isAlone;
     const state = loadQuorumState(this.#options, isAlone);
     this.#listener = listener;
-    this.#log.load(isAlone ? (batch) => listener.onCommitted(batch) : null);
+    const { files, loaded = null, fetchBytesMax = 0 } = this.#options.snapshots ?? {};
+    if (loaded !== null) this.#handOut(loaded);
+    const ids = files?.ids ?? [];
+    this.#log.load(loaded, ids, isAlone ? (batch) => listener.onCommitted(batch) : null);
     if (this.#log.unknownRecords.length > 0)
       onWarning(
         `The metadata log holds records that have no effect here: ${this.#log.unknownRecords.join(', ')}.`,
@@ -128,6 +133,7 @@ export class RaftQuorum implements MetadataQuorum {
         endpoints: self.endpoints,
         configuredVoters: this.#configuredVoters,
         timeouts,
+        snapshotBytesMax: fetchBytesMax,
         random: () => this.#options.random.next(),
         newClusterId,
         without: without ?? null,
@@ -155,9 +161,7 @@ export class RaftQuorum implements MetadataQuorum {
 
   /** A request of another member; `done` gets the one reply. After `start`; none comes after `close`. */
   handle(request: RaftRequest, done: (reply: RaftReply) => void): void {
-    const requestId = this.#takeId();
-    this.#requests.set(requestId, done);
-    this.#dispatch({ type: 'request', requestId, request });
+    this.#dispatch({ type: 'request', requestId: this.#requests.add(done), request });
   }
 
   describe(): QuorumDescription {
@@ -195,7 +199,8 @@ export class RaftQuorum implements MetadataQuorum {
     }
     await this.#log.flushed();
     this.#state = 'closed';
-    this.#cancelTimer?.();
+    this.#timer.stop();
+    await this.#snapshots?.close();
     this.#outbox.close();
     await this.#outbox.saved();
     await this.#log.close();
@@ -205,27 +210,14 @@ export class RaftQuorum implements MetadataQuorum {
     return this.#state === 'running' && this.#leadership!.isLeading;
   }
 
-  get #configuredVoters(): readonly ConfiguredVoter[] {
-    const { configuredVoters, self } = this.#options;
-    const { voterId, endpoints } = self;
-    if (configuredVoters.length === 0) return [{ voterId, endpoints }];
-    return [...configuredVoters].sort((one, other) => one.voterId - other.voterId);
-  }
-
   get #isAlone(): boolean {
     return this.#configuredVoters.every(({ voterId }) => voterId === this.nodeId);
-  }
-
-  #takeId(): number {
-    this.#nextId += 1;
-    return this.#nextId;
   }
 
   #changeVoters(kind: 'add' | 'remove', voter: Voter, timeoutMs: number): Promise<VoterChange> {
     if (this.#state !== 'running') return Promise.resolve(notRunning);
     return new Promise((resolve) => {
-      const changeId = this.#takeId();
-      this.#changes.set(changeId, resolve);
+      const changeId = this.#changes.add(resolve);
       this.#dispatch({ type: 'changeVoters', changeId, kind, voter, timeoutMs });
     });
   }
@@ -246,7 +238,8 @@ export class RaftQuorum implements MetadataQuorum {
     } finally {
       this.#isStepping = false;
     }
-    this.#arm();
+    const atMs = this.#state === 'running' ? this.#core!.wakeAtMs : Number.POSITIVE_INFINITY;
+    this.#timer.wakeAt(atMs);
   }
 
   #run(core: RaftCore, effect: RaftEffect): void {
@@ -261,14 +254,23 @@ export class RaftQuorum implements MetadataQuorum {
         this.#outbox.post(() => this.#send(effect));
         return;
       case 'reply':
-        this.#outbox.post(() => this.#reply(effect.requestId, effect.reply));
+        this.#outbox.post(() => this.#requests.answer(effect.requestId, effect.reply));
         return;
       case 'replyRecords': {
         const { requestId, reply, fromOffset, maxBytes } = effect;
         const records = this.#log.read(fromOffset, this.#log.flushedOffset, maxBytes);
-        this.#outbox.post(() => this.#reply(requestId, { ...reply, records }));
+        this.#outbox.post(() => this.#requests.answer(requestId, { ...reply, records }));
         return;
       }
+      case 'replySnapshot': {
+        const news = { leaderId: this.nodeId, leaderEpoch: core.epoch };
+        const reply = { ...this.#snapshots!.answer(effect.request), ...news };
+        this.#outbox.post(() => this.#requests.answer(effect.requestId, reply));
+        return;
+      }
+      case 'keepSnapshot':
+        this.#snapshots?.receive(effect.id, effect.size, effect.position, effect.bytes);
+        return;
       case 'appendControl':
         this.#log.appendControl(effect.records, core.epoch, this.nodeId);
         return;
@@ -284,8 +286,7 @@ export class RaftQuorum implements MetadataQuorum {
         this.#deliver(effect.endOffset);
         return;
       case 'votersChanged':
-        this.#changes.get(effect.changeId)?.(effect.result);
-        this.#changes.delete(effect.changeId);
+        this.#changes.answer(effect.changeId, effect.result);
         return;
       case 'resignationTold':
         for (const resolve of this.#farewells.splice(0)) resolve();
@@ -314,12 +315,6 @@ export class RaftQuorum implements MetadataQuorum {
     });
   }
 
-  #reply(requestId: number, reply: RaftReply): void {
-    const done = this.#requests.get(requestId);
-    this.#requests.delete(requestId);
-    done?.(reply);
-  }
-
   #truncate(endOffset: number): void {
     try {
       this.#log.truncate(endOffset);
@@ -332,6 +327,26 @@ export class RaftQuorum implements MetadataQuorum {
     const leaderId = this.#core?.leaderId ?? -1;
     this.#log.deliver(endOffset, leaderId, (batch) => this.#listener!.onCommitted(batch));
     this.#leadership!.resume();
+    const listener = this.#listener!;
+    this.#snapshots?.committed(() => listener.snapshotRecords?.() ?? []);
+  }
+
+  #makeSnapshots(): RaftSnapshots | null {
+    const { snapshots: settings, codec, wallMs, timers, onWarning } = this.#options;
+    if (settings === null) return null;
+    return new RaftSnapshots({
+      settings,
+      ...{ log: this.#log, codec, wallMs, onWarning },
+      now: () => timers.now(),
+      awaits: (id) => this.#state === 'running' && this.#core?.follower?.awaits(id) === true,
+      handOut: (snapshot) => this.#handOut(snapshot),
+      dispatch: (event) => this.#dispatch(event),
+      onFailed: (error) => this.#fail(error),
+    });
+  }
+
+  #handOut(snapshot: LoadedSnapshot): void {
+    this.#listener!.onSnapshot?.(stateOf(snapshot, this.#core?.leaderId ?? -1));
   }
 
   #flushed(): void {
@@ -361,34 +376,15 @@ export class RaftQuorum implements MetadataQuorum {
     // A host that has moved is where the configuration says.
     const configured = new Set(this.#configuredVoters.map(({ voterId }) => voterId));
     transport?.learn(voters.filter(({ voterId }) => !configured.has(voterId)));
-    const key = { id: self.voterId, directoryId: self.voterDirectoryId };
-    if (voters.some((voter) => isSameReplica(voter, key))) return;
-    this.#options.onWarning(
-      `This node (${key.id}, directory ${key.directoryId}) is no voter of the metadata quorum and follows it as an ` +
-        'observer. To make it one, remove the voter that it replaces, if any, and add it: ' +
-        'kafka-metadata-quorum remove-controller, add-controller.',
-    );
-  }
-
-  #arm(): void {
-    const atMs = this.#state === 'running' ? this.#core!.wakeAtMs : Number.POSITIVE_INFINITY;
-    if (atMs === this.#wakeAtMs && this.#cancelTimer !== null) return;
-    this.#cancelTimer?.();
-    this.#cancelTimer = null;
-    this.#wakeAtMs = atMs;
-    if (!Number.isFinite(atMs)) return;
-    const { timers } = this.#options;
-    this.#cancelTimer = timers.setTimer(Math.max(0, atMs - timers.now()), () => {
-      this.#cancelTimer = null;
-      this.#dispatch({ type: 'tick' });
-    });
+    const text = observerText(voters, self);
+    if (text !== null) this.#options.onWarning(text);
   }
 
   #fail(error: Error): void {
     if (this.#state === 'failed' || this.#state === 'closed') return;
     this.#state = 'failed';
     this.#failure = error;
-    this.#cancelTimer?.();
+    this.#timer.stop();
     this.#outbox.close();
     if (this.#isStarted) this.#listener?.onFailed(error);
   }

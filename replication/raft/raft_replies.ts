@@ -40,9 +40,12 @@ function answeredFollower(
   nowMs: number,
 ): void {
   if (reply.type === 'failure' && reply.reason === 'refused') node.leaderGone(nowMs);
-  else if (reply.type !== 'fetch') follower.retry(nowMs);
+  else if (reply.type !== 'fetch' && reply.type !== 'fetchSnapshot') follower.retry(nowMs);
   else if (notLeaderCodes.has(reply.errorCode)) node.leaderGone(nowMs);
-  else if (reply.errorCode !== ErrorCode.NONE) follower.retry(nowMs);
+  else if (reply.type === 'fetchSnapshot') {
+    if (reply.errorCode === ErrorCode.NONE) node.patience.succeeded();
+    follower.receivedSnapshot(reply, nowMs);
+  } else if (reply.errorCode !== ErrorCode.NONE) follower.retry(nowMs);
   else {
     node.patience.succeeded();
     follower.received(reply, nowMs);

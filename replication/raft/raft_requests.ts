@@ -9,6 +9,7 @@ import type {
   BeginQuorumEpochRequest,
   EndQuorumEpochRequest,
   FetchRequest,
+  FetchSnapshotRequest,
   RaftRequest,
   VoteRequest,
 } from './messages.ts';
@@ -25,13 +26,12 @@ export function serveRequest(
   const isForeign = request.clusterId !== '' && clusterId !== '' && request.clusterId !== clusterId;
   if (isForeign) answer(node, requestId, request, ErrorCode.INCONSISTENT_CLUSTER_ID);
   else if (request.type === 'vote') serveVote(node, requestId, request, nowMs);
-  else if (request.type === 'fetch') serveFetch(node, requestId, request, nowMs);
+  else if (request.type === 'fetch' || request.type === 'fetchSnapshot')
+    serveFetch(node, requestId, request, nowMs);
   else if (request.type === 'beginQuorumEpoch')
     answer(node, requestId, request, beginEpoch(node, request, nowMs));
   else if (request.type === 'endQuorumEpoch')
     answer(node, requestId, request, endEpoch(node, request, nowMs));
-  else if (request.type === 'fetchSnapshot')
-    answer(node, requestId, request, ErrorCode.SNAPSHOT_NOT_FOUND);
   else answer(node, requestId, request, ErrorCode.NONE);
 }
 
@@ -102,13 +102,23 @@ function endEpoch(node: RaftNode, request: EndQuorumEpochRequest, nowMs: number)
   return ErrorCode.NONE;
 }
 
-function serveFetch(node: RaftNode, requestId: number, request: FetchRequest, nowMs: number): void {
+function serveFetch(
+  node: RaftNode,
+  requestId: number,
+  request: FetchRequest | FetchSnapshotRequest,
+  nowMs: number,
+): void {
   const { currentLeaderEpoch } = request;
   if (currentLeaderEpoch < node.epoch)
     answer(node, requestId, request, ErrorCode.FENCED_LEADER_EPOCH);
   else if (currentLeaderEpoch > node.epoch)
     answer(node, requestId, request, ErrorCode.UNKNOWN_LEADER_EPOCH);
-  else if (node.leader !== null) node.leader.fetched(requestId, request, nowMs);
+  else if (node.leader !== null && request.type === 'fetch')
+    node.leader.fetched(requestId, request, nowMs);
+  else if (node.leader !== null && request.type === 'fetchSnapshot' && node.log.snapshotId === null)
+    answer(node, requestId, request, ErrorCode.SNAPSHOT_NOT_FOUND);
+  else if (node.leader !== null && request.type === 'fetchSnapshot')
+    node.leader.fetchedSnapshot(requestId, request, nowMs);
   else answer(node, requestId, request, ErrorCode.NOT_LEADER_OR_FOLLOWER);
 }
 

@@ -8,6 +8,7 @@ import {
   type QuorumStateStore,
 } from './quorum_state.ts';
 import type { RaftLog } from './raft_log.ts';
+import { type ConfiguredVoter, isSameReplica } from './raft_types.ts';
 
 export interface StoredQuorum {
   readonly store: MetadataLogStore;
@@ -56,6 +57,32 @@ export function settleVoters(log: RaftLog, self: Voter, isAlone: boolean): void 
       );
     log.assumeVoters([self]);
   }
+}
+
+/** `controller.quorum.voters` in ascending order; this node alone where the key is missing. */
+export function configuredVotersOf({
+  configuredVoters,
+  self: { voterId, endpoints },
+}: {
+  readonly configuredVoters: readonly ConfiguredVoter[];
+  readonly self: Voter;
+}): readonly ConfiguredVoter[] {
+  if (configuredVoters.length === 0) return [{ voterId, endpoints }];
+  return [...configuredVoters].sort((one, other) => one.voterId - other.voterId);
+}
+
+/** What is to be said of a node that the voters do not name; null: they do. */
+export function observerText(
+  voters: readonly Voter[],
+  { voterId, voterDirectoryId }: Voter,
+): string | null {
+  const key = { id: voterId, directoryId: voterDirectoryId };
+  if (voters.some((voter) => isSameReplica(voter, key))) return null;
+  return (
+    `This node (${voterId}, directory ${voterDirectoryId}) is no voter of the metadata quorum and follows it as an ` +
+    'observer. To make it one, remove the voter that it replaces, if any, and add it: ' +
+    'kafka-metadata-quorum remove-controller, add-controller.'
+  );
 }
 
 function checkOwnLog(voters: readonly Voter[], self: Voter): void {

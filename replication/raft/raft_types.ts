@@ -4,10 +4,12 @@ import type { QuorumControlRecord, Voter } from '../metadata/records.ts';
 import type {
   Endpoints,
   FetchReply,
+  FetchSnapshotRequest,
   RaftFailure,
   RaftReply,
   RaftRequest,
   ReplicaKey,
+  SnapshotId,
 } from './messages.ts';
 import type { VoterChange } from './quorum.ts';
 import type { QuorumState } from './quorum_state.ts';
@@ -41,6 +43,8 @@ export interface RaftConfig {
   /** `controller.quorum.voters` in ascending order; this node alone where the key is missing. */
   readonly configuredVoters: readonly ConfiguredVoter[];
   readonly timeouts: RaftTimeouts;
+  /** Of a snapshot, in one answer. */
+  readonly snapshotBytesMax: number;
   /** From 0 up to, not including, 1. */
   readonly random: () => number;
   /** For a cluster that this node founds, when none of the founders belongs to one yet. */
@@ -50,6 +54,10 @@ export interface RaftConfig {
 
 /** The metadata log as the core sees it. All effects of a step have been applied to it before the next one. */
 export interface RaftLogView {
+  /** What is below is in a snapshot. */
+  readonly startOffset: number;
+  /** The newest one. Invariant: it ends at or behind `startOffset`, which is 0 without one. */
+  readonly snapshotId: SnapshotId | null;
   readonly endOffset: number;
   /** Everything below is on stable storage here. */
   readonly flushedOffset: number;
@@ -78,6 +86,10 @@ export type RaftEvent =
   | { readonly type: 'persisted' }
   /** `flushedOffset` of the log has grown. */
   | { readonly type: 'flushed' }
+  /** A snapshot from the leader has taken the log's place… */
+  | { readonly type: 'snapshotInstalled'; readonly id: SnapshotId }
+  /** …or could not. */
+  | { readonly type: 'snapshotFailed'; readonly id: SnapshotId }
   /** The disk had no room; the log has gone back to what it could keep. */
   | { readonly type: 'noRoom' }
   | { readonly type: 'resign' }
@@ -111,6 +123,20 @@ export type RaftEffect =
       readonly reply: FetchReply;
       readonly fromOffset: number;
       readonly maxBytes: number;
+    }
+  /** A reply that takes along the piece of a snapshot that is asked for, or says that there is none. */
+  | {
+      readonly type: 'replySnapshot';
+      readonly requestId: number;
+      readonly request: FetchSnapshotRequest;
+    }
+  /** The next piece of a snapshot of the leader; the last one ends at `size`, and has an event follow. */
+  | {
+      readonly type: 'keepSnapshot';
+      readonly id: SnapshotId;
+      readonly size: number;
+      readonly position: number;
+      readonly bytes: Uint8Array;
     }
   /** One batch of the quorum's own records, in the current epoch, at the log's end. */
   | { readonly type: 'appendControl'; readonly records: readonly QuorumControlRecord[] }

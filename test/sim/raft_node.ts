@@ -74,6 +74,7 @@ export class RaftSimNode implements NetworkNode {
       },
       store: this.store,
       stateStore: this.store,
+      snapshots: null,
       codec: metadataCodec,
       transport: isSingle
         ? null

@@ -6,6 +6,7 @@ import type {
   FetchReply,
   RaftReply,
   RaftRequest,
+  SnapshotId,
   VoteRequest,
 } from '../../../replication/raft/messages.ts';
 import type { QuorumState } from '../../../replication/raft/quorum_state.ts';
@@ -27,6 +28,8 @@ class FakeLog implements RaftLogView {
   flushedOffset: number;
   voters: readonly Voter[] | null = voters;
   votersOffset = 0;
+  startOffset = 0;
+  snapshotId: SnapshotId | null = null;
 
   constructor(epochs: readonly number[]) {
     this.epochs = [...epochs];
@@ -70,6 +73,7 @@ export class Driven {
         endpoints: self.endpoints,
         configuredVoters: voters,
         timeouts: raftTimeouts,
+        snapshotBytesMax: 100,
         random: () => 0.5,
         newClusterId: 'another cluster',
         without: null,

@@ -22,6 +22,7 @@ function open(logDir: string): Promise<PartitionLogStore> {
     cleanShutdown: false,
     afterPowerLoss: true,
     dropCache: false,
+    snapshotEndOffset: 0,
     defer: (run) => setImmediate(run),
   });
 }

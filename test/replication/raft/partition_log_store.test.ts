@@ -79,6 +79,7 @@ async function open(
     cleanShutdown: false,
     afterPowerLoss: true,
     dropCache: false,
+    snapshotEndOffset: 0,
     defer: (run) => setImmediate(run),
     ...overrides,
   });

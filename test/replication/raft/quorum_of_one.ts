@@ -30,6 +30,7 @@ export function quorumOfOne(
     onClusterId: () => assert.fail('a node with a cluster takes another'),
     store,
     stateStore,
+    snapshots: null,
     codec: metadataCodec,
     transport: null,
     timers: { now: () => 0, setTimer: () => assert.fail('a quorum of one needs no timer') },

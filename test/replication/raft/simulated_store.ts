@@ -27,6 +27,17 @@ export class SimulatedStore implements MetadataLogStore, QuorumStateStore {
     this.#wait = wait;
   }
 
+  /** Without snapshots nothing ever goes. */
+  get startOffset(): number {
+    return 0;
+  }
+
+  restartAt(): void {
+    throw new Error('no snapshots here');
+  }
+
+  dropBelow(): void {}
+
   get endOffset(): number {
     const last = this.#batches.at(-1);
     return last === undefined ? 0 : lastOffsetOf(last, 0) + 1;

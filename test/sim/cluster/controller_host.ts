@@ -10,7 +10,13 @@ import type {
   ControllerRequest,
 } from '../../../replication/metadata/controller_api.ts';
 import type { MetadataImage } from '../../../replication/metadata/image.ts';
-import type { MetadataDelta } from '../../../replication/metadata/records.ts';
+import { deltaTo } from '../../../replication/metadata/image_difference.ts';
+import type {
+  MetadataBatch,
+  MetadataDelta,
+  MetadataRecord,
+  MetadataSnapshot,
+} from '../../../replication/metadata/records.ts';
 import type { MetadataQuorum, QuorumListener } from '../../../replication/raft/quorum.ts';
 import { brokerEpochs, checkIsrEpochs, withEpochs } from './isr_epochs.ts';
 import type { Mutant } from './mutants.ts';
@@ -23,7 +29,8 @@ export interface ControllerHostOptions {
   readonly image: MetadataImage;
   /** The node's monotonic clock. */
   readonly now: () => number;
-  readonly onDelta: (delta: MetadataDelta) => void;
+  /** @param isNews false for what a snapshot has told all at once */
+  readonly onDelta: (delta: MetadataDelta, isNews: boolean) => void;
   readonly onElected: (epoch: number, nextOffset: number) => void;
   readonly onLeaderChanged: (leaderId: number, epoch: number) => void;
   readonly onFailed: (error: Error) => void;
@@ -91,10 +98,22 @@ export class ControllerHost implements QuorumListener {
     this.#run(this.#options.controller.step({ type: 'brokerUnreachable', brokerId, nowMs }));
   }
 
-  onCommitted(delta: MetadataDelta): void {
+  onCommitted(batch: MetadataBatch): void {
+    this.#follow(batch, true);
+  }
+
+  onSnapshot(snapshot: MetadataSnapshot): void {
+    this.#follow(deltaTo(this.#options.image, snapshot), false);
+  }
+
+  snapshotRecords(): Iterable<MetadataRecord> {
+    return this.#options.image.copy().records();
+  }
+
+  #follow(delta: MetadataDelta, isNews: boolean): void {
     this.#options.image.follow(delta);
     this.#committedOffset = delta.lastOffset;
-    this.#options.onDelta(delta);
+    this.#options.onDelta(delta, isNews);
     this.#sendReady();
   }
 

@@ -53,7 +53,7 @@ const moments = [
   'leading',
   /** A follower has cut its log. */
   'truncated',
-  /** A node has been sent a piece of a snapshot of the metadata. */
+  /** A node has been sent a piece of a snapshot of the metadata, has written one, or puts one in the place of its log. */
   'snapshot',
 ] as const;
 

@@ -73,7 +73,7 @@ export class Faults {
       this.#world.count(`1 killed when ${moment}`);
       if (moment === 'expanding' && victim === other)
         this.#world.count('17 follower restarts during ISR expansion');
-      if (moment === 'snapshot') this.#world.count('20 crash during snapshot install');
+      if (moment === 'snapshot') this.#world.count('20 crash during a snapshot');
       this.#takeDown(victim, how, random);
     });
   }

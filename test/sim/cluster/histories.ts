@@ -22,6 +22,8 @@ const wanted = [
   '16 slow follower leaves the ISR',
   '17 follower restarts during ISR expansion',
   '18 vote file lost or damaged',
+  '20 crash during a snapshot',
+  '20 snapshots installed',
   '21 wall clock jumps',
   '22 clogs of clients',
   '22 duplicates',

@@ -12,8 +12,9 @@ import type {
 import { MetadataImage } from '../../../replication/metadata/image.ts';
 import type { MetadataDelta } from '../../../replication/metadata/records.ts';
 import { FileStateStore } from '../../../replication/raft/file_state_store.ts';
-import { PartitionLogStore } from '../../../replication/raft/partition_log_store.ts';
+import type { PartitionLogStore } from '../../../replication/raft/partition_log_store.ts';
 import { RaftQuorum } from '../../../replication/raft/raft_quorum.ts';
+import type { SnapshotSettings } from '../../../replication/raft/raft_snapshots.ts';
 import { SeededRandom } from '../seeded_random.ts';
 import type { ClientRequest } from './client_api.ts';
 import { ControllerHost } from './controller_host.ts';
@@ -26,7 +27,14 @@ import type { FetchMessage } from './node_fetcher.ts';
 import { type DescribeMessage, joinQuorum, textOf } from './node_join.ts';
 import { NodeLifecycle, type NodeLifecycleOptions } from './node_lifecycle.ts';
 import { NodePartitions } from './node_partitions.ts';
-import { type RaftMessage, SimTransport, stateStoreFor, watchVote } from './raft_ports.ts';
+import { openNodeStore } from './node_store.ts';
+import {
+  endpointsOf,
+  type RaftMessage,
+  SimTransport,
+  stateStoreFor,
+  watchVote,
+} from './raft_ports.ts';
 import type { ReplicaView } from './replica_watch.ts';
 import type { SimNode } from './sim_node.ts';
 import { SimProcess } from './sim_process.ts';
@@ -128,7 +136,8 @@ export class NodeRun implements Listener {
   /** All of the metadata but who leads the quorum, as a text to be compared. */
   metadataText(): string {
     const snapshot = this.#host?.image.snapshot();
-    return JSON.stringify({ ...snapshot, leaderId: -1 });
+    // Who has begun with a snapshot does not know when a feature was last changed.
+    return JSON.stringify({ ...snapshot, leaderId: -1, featuresEpoch: -1 });
   }
 
   async start(): Promise<void> {
@@ -147,18 +156,18 @@ export class NodeRun implements Listener {
     const defer = (run: () => void): void => {
       this.process.after(0, run);
     };
-    const store = await PartitionLogStore.open({
+    const { store, snapshots } = await openNodeStore({
       disk,
       clock,
       random,
       logDir: dataDir,
-      recoveryPoint: metadata.marksOf('__cluster_metadata', 0).recoveryPoint,
-      cleanShutdown: metadata.cleanShutdown,
-      afterPowerLoss: metadata.afterPowerLoss,
-      dropCache: metadata.flushFailed,
+      metadata,
+      snapshotEveryBytes: this.#world.swarm.snapshotEveryBytes,
       defer,
+      onSlice: () => this.#world.moment('snapshot', id, -1),
+      onWarning: (text) => this.#warn(text),
     });
-    const quorum = this.#makeQuorum(store, metadata.meta.directoryId);
+    const quorum = this.#makeQuorum(store, metadata.meta.directoryId, snapshots);
     this.#quorum = quorum;
     const host = this.#makeHost();
     this.#host = host;
@@ -276,8 +285,16 @@ export class NodeRun implements Listener {
     this.#lifecycle?.ask(request, done);
   }
 
-  #makeQuorum(store: PartitionLogStore, directoryId: string): RaftQuorum {
-    const { swarm, nodeIds, mutant, trace } = this.#world;
+  #warn(text: string): void {
+    this.#world.trace.add(this.name, () => `warns: ${text}`);
+  }
+
+  #makeQuorum(
+    store: PartitionLogStore,
+    directoryId: string,
+    snapshots: SnapshotSettings,
+  ): RaftQuorum {
+    const { swarm, nodeIds, mutant } = this.#world;
     const node = this.#node;
     const random = this.#random;
     const without = mutant === 'formation without all voters' ? 'all voters form' : null;
@@ -306,7 +323,8 @@ export class NodeRun implements Listener {
         requestTimeoutMs: 2 * swarm.electionTimeoutMs,
       },
       wallMs: () => node.wallMs,
-      onWarning: (message) => trace.add(this.name, () => `warns: ${message}`),
+      snapshots,
+      onWarning: (message) => this.#warn(message),
       ...(without === null ? {} : { without }),
     });
   }
@@ -330,7 +348,7 @@ export class NodeRun implements Listener {
       controller: newController(swarm, id, this.#random),
       image: new MetadataImage('simulatedClusterOfTests'),
       now: () => this.now(),
-      onDelta: (delta) => this.#committed(delta),
+      onDelta: (delta, isNews) => this.#committed(delta, isNews),
       onElected: (epoch, nextOffset) => {
         trace.add(this.name, () => `is elected in term ${epoch} at ${nextOffset}`);
         metadataWatch.elected(this.name, epoch, nextOffset);
@@ -343,13 +361,17 @@ export class NodeRun implements Listener {
     });
   }
 
-  #committed(delta: MetadataDelta): void {
+  #committed(delta: MetadataDelta, isNews: boolean): void {
     const { metadataWatch, topicMaker, trace } = this.#world;
     const { image } = this.#host as ControllerHost;
-    if (!delta.snapshot) {
-      const isNews = delta.lastOffset > metadataWatch.committedOffset;
+    if (!isNews) {
+      trace.add(this.name, () => `has a snapshot up to ${delta.lastOffset}`);
+      this.#world.count(delta.snapshot ? 'snapshots begun with' : '20 snapshots installed');
+      this.#world.moment('snapshot', this.#node.id, -1);
+    } else if (!delta.snapshot) {
+      const isFirst = delta.lastOffset > metadataWatch.committedOffset;
       trace.add(this.name, () =>
-        isNews ? `commits ${delta.lastOffset}: ${textOf(delta)}` : `hears of ${delta.lastOffset}`,
+        isFirst ? `commits ${delta.lastOffset}: ${textOf(delta)}` : `hears of ${delta.lastOffset}`,
       );
       metadataWatch.committed(this.name, delta);
     }
@@ -371,13 +393,8 @@ export class NodeRun implements Listener {
       leaderId: () => this.leaderId,
       appliedOffset: () => this.metadataOffset,
       onUnfenced: () => this.#serveClients(),
-      onRefused: (message) => trace.add(this.name, () => `is not registered: ${message}`),
-      onRegistered: (brokerEpoch) =>
-        trace.add(this.name, () => `is registered with epoch ${brokerEpoch}`),
+      onRefused: (text) => trace.add(this.name, () => `is not registered: ${text}`),
+      onRegistered: (epoch) => trace.add(this.name, () => `is registered with epoch ${epoch}`),
     });
   }
-}
-
-function endpointsOf(nodeId: number): { name: string; host: string; port: number }[] {
-  return [{ name: 'CONTROLLER', host: `host${nodeId}`, port: 9093 }];
 }

@@ -63,6 +63,11 @@ export class SimTransport implements RaftTransport {
   }
 }
 
+/** Where a node serves the quorum's requests. */
+export function endpointsOf(nodeId: number): { name: string; host: string; port: number }[] {
+  return [{ name: 'CONTROLLER', host: `host${nodeId}`, port: 9093 }];
+}
+
 /** A voter answers a candidate. */
 export function watchVote(
   world: NodeWorld,

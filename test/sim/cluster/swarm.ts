@@ -76,7 +76,7 @@ export function swarmOf(seed: number): Swarm {
     replicaLagTimeMaxMs: pick(800, 2_500),
     electionTimeoutMs: pick(300, 1_000),
     fetchWaitMaxMs: pick(100, 500),
-    snapshotEveryBytes: pick(1_000, 5_000, 1 << 20),
+    snapshotEveryBytes: pick(500, 2_000, 10_000),
     faultKinds: faultKinds.filter(() => random.chance(0.45)),
     faultEveryMs: pick(300, 800, 2_000),
     safetyMs: pick(10_000, 16_000),

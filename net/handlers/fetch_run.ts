@@ -295,7 +295,9 @@ export class FetchRun implements Parkable {
   /** Whether the client must hear of the partition, and notes what it hears. */
   #isNews(asked: FetchPartition, look: Look): boolean {
     const { logStartOffset } = look;
-    const highWatermark = look.errorCode === ErrorCode.NONE ? look.highWatermark : -1;
+    // As in Kafka: when the error or the difference has gone, the follower is told what it had no use for.
+    const isPlain = look.errorCode === ErrorCode.NONE && look.diverging === null;
+    const highWatermark = isPlain ? look.highWatermark : -1;
     const news =
       !this.#incremental ||
       look.slice !== null ||

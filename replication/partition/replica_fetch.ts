@@ -362,8 +362,10 @@ export class ReplicaFetch {
   }
 }
 
+/** Who cuts its log has the high watermark told anew, also where it is what it was. */
 function noteTold(followed: FollowedPartition, answer: LeaderAnswer): void {
-  followed.toldHighWatermark = answer.highWatermark;
+  const isTaken = answer.errorCode === ErrorCode.NONE && answer.diverging === null;
+  followed.toldHighWatermark = isTaken ? answer.highWatermark : -1;
   followed.toldLogStartOffset = answer.logStartOffset;
 }
 

@@ -72,6 +72,23 @@ test('what has been flushed is told at once, without waiting at the leader for w
   assert.deepEqual([after.maxWaitMs, asked(after), forgotten(after)], [500, [['a', 0, 3, 6]], []]);
 });
 
+test('who has cut its log takes the high watermark anew, though the leader has told it before', () => {
+  const { fetch, parts } = following(1);
+  next(fetch);
+  const diverging = { epoch: 2, endOffset: 4 };
+  const told = answered(fetch, [answer('a', 0, { diverging, highWatermark: 9 })]);
+  assert.equal(told.length, 1);
+  fetch.settled(parts[0]!, ErrorCode.NONE, at(4, 2), 1);
+  next(fetch, 1);
+  const again = answered(fetch, [answer('a', 0, { highWatermark: 9 })], 2);
+  assert.deepEqual(
+    again.map((handover) => [handover.answer.highWatermark, handover.isAwaited]),
+    [[9, false]],
+  );
+  next(fetch, 2);
+  assert.deepEqual(answered(fetch, [answer('a', 0, { highWatermark: 9 })], 3), []);
+});
+
 test('while an answer that was full is flushed, the next one brings what found no room in it', () => {
   const { fetch, parts } = following(3);
   next(fetch);

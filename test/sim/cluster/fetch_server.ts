@@ -149,7 +149,8 @@ export class FetchServer {
       if (incremental && !isUrgent && isTold) continue;
       answered.push(found);
       tells.push(() => {
-        one.toldHighWatermark = errorCode === ErrorCode.NONE ? highWatermark : -1;
+        const isPlain = errorCode === ErrorCode.NONE && found.diverging === null;
+        one.toldHighWatermark = isPlain ? highWatermark : -1;
         one.toldLogStartOffset = logStartOffset;
       });
     }

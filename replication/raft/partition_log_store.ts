@@ -22,7 +22,7 @@ import { type FlushEvents, FlushGroup, flushEachMaxDefault } from '../../engine/
 import { defaultLogConfig, type LogConfig } from '../../engine/log/log_config.ts';
 import { PartitionLog } from '../../engine/log/partition_log.ts';
 import { SegmentCache } from '../../engine/log/segment_cache.ts';
-import type { Clock, Disk, DiskError, Random } from '../../engine/ports.ts';
+import { type Clock, type Disk, DiskError, type Random } from '../../engine/ports.ts';
 import { metadataTopicName, uuidMetadataTopic } from '../metadata/records.ts';
 import { LogFullError, type MetadataLogStore } from './metadata_log_store.ts';
 
@@ -72,6 +72,8 @@ export class PartitionLogStore implements MetadataLogStore, FlushEvents {
   #waiters: Waiter[] = [];
   /** Offset behind appends that the log refused since the last `flush`; null when it took them all. */
   #refusedEndOffset: number | null = null;
+  /** A segment is to begin. */
+  #mustRoll: boolean = false;
   #failure: Error | null = null;
 
   /**
@@ -147,6 +149,7 @@ export class PartitionLogStore implements MetadataLogStore, FlushEvents {
     info.offsetOfMaxTimestamp = 0;
     const epoch = leaderEpochOf(batch, 0);
     const nowMs = this.#options.clock.wallMs();
+    this.#roll();
     this.#group.markDirty(this.log, false);
     if (this.#refusedEndOffset === null) {
       const { length } = batch;
@@ -176,7 +179,7 @@ export class PartitionLogStore implements MetadataLogStore, FlushEvents {
 
   /** The segments that lie below go at once, and the next one begins, so that the one of now can go another time. */
   dropBelow(offset: number): void {
-    const { disk, clock } = this.#options;
+    const { disk } = this.#options;
     const { deletion, dir } = this.log;
     for (;;) {
       const names = deletion.removeInPlace(offset);
@@ -184,7 +187,18 @@ export class PartitionLogStore implements MetadataLogStore, FlushEvents {
       if (names.length === 0) break;
     }
     deletion.advanceLogStart(offset);
-    deletion.roll(clock.wallMs());
+    this.#mustRoll = true;
+    this.#roll();
+  }
+
+  /** Not while anything waits to be written: then before the next append. What is wrong with the disk shows there. */
+  #roll(): void {
+    if (!this.#mustRoll) return;
+    try {
+      this.#mustRoll = !this.log.deletion.roll(this.#options.clock.wallMs());
+    } catch (error) {
+      if (!(error instanceof DiskError)) throw error;
+    }
   }
 
   flush(): Promise<void> {

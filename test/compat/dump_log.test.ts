@@ -105,7 +105,10 @@ async function dumpAll(): Promise<void> {
   );
   assert.match(metadata, /"type":"TOPIC_RECORD"/);
   const checkpoints = filesOf(/__cluster_metadata-0.*\.checkpoint$/);
-  if (checkpoints.length > 0) await dump(checkpoints, '--cluster-metadata-decoder');
+  const states = await dump(checkpoints, '--cluster-metadata-decoder');
+  assert.match(states, /"type":"TOPIC_RECORD"/);
+  assert.match(states, /SnapshotHeader.*lastContainedLogTimestamp/);
+  assert.match(states, /SnapshotFooter/);
 }
 
 test('after a mixed load and a clean stop', async () => {

@@ -6,6 +6,7 @@ import { codecs, type Peer, type PeerRecord } from './peers/peer.ts';
 export const smallSegments = {
   'log.segment.bytes': 1_048_576,
   'log.index.interval.bytes': 1_024,
+  'metadata.log.max.record.bytes.between.snapshots': 1_000,
 } as const;
 
 /** `count` records of about 600 bytes with timestamps that mostly grow. */

@@ -5,6 +5,7 @@ import type { Voter } from '../../../replication/metadata/records.ts';
 import type { MetadataLogStore } from '../../../replication/raft/metadata_log_store.ts';
 import type { QuorumStateStore } from '../../../replication/raft/quorum_state.ts';
 import { RaftQuorum } from '../../../replication/raft/raft_quorum.ts';
+import type { SnapshotSettings } from '../../../replication/raft/raft_snapshots.ts';
 import { clusterId, uuids } from '../metadata/fixtures.ts';
 
 export const loneVoter: Voter = { voterId: 1, voterDirectoryId: uuids(5)(), endpoints: [] };
@@ -21,6 +22,7 @@ export function quorumOfOne(
   stateStore: QuorumStateStore,
   onWarning: (message: string) => void,
   self: Voter = loneVoter,
+  snapshots: SnapshotSettings | null = null,
 ): RaftQuorum {
   return new RaftQuorum({
     self,
@@ -30,7 +32,7 @@ export function quorumOfOne(
     onClusterId: () => assert.fail('a node with a cluster takes another'),
     store,
     stateStore,
-    snapshots: null,
+    snapshots,
     codec: metadataCodec,
     transport: null,
     timers: { now: () => 0, setTimer: () => assert.fail('a quorum of one needs no timer') },

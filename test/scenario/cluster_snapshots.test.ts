@@ -58,7 +58,7 @@ async function history(cluster: Cluster): Promise<void> {
     copied > awayEnd && logStart(cluster, away) <= copied,
     'it has the snapshot of another one',
   );
-  const wanted = ['kept', ...made].sort();
+  const wanted = inOrder(['kept', ...made]);
   await assertKnown(await cluster.client(away), wanted);
 
   await Promise.all(cluster.ids.map((id) => cluster.kill(id)));
@@ -84,10 +84,14 @@ function offsetsOf(cluster: Cluster, id: number, suffix: string): number[] {
   return found.filter((offset) => suffix === '.log' || offset > 0);
 }
 
+function inOrder(names: readonly string[]): string[] {
+  return [...names].sort((one, other) => one.localeCompare(other));
+}
+
 async function assertKnown(client: Client, wanted: readonly string[]): Promise<void> {
   for (;;) {
     const { topics } = await client.metadata();
-    const names = topics.map(({ name }) => name ?? '').sort();
+    const names = inOrder(topics.map(({ name }) => name ?? ''));
     if (names.length === wanted.length) {
       assert.deepEqual(names, wanted);
       break;

@@ -60,7 +60,9 @@ function statesOf(seed: number): MetadataImage[] {
 /** But for when a feature was last changed, which snapshots do not tell. */
 function textOf(image: MetadataImage): string {
   const { records, ...rest } = image.snapshot();
-  const texts = records.map((record) => JSON.stringify(record)).sort();
+  const texts = records
+    .map((record) => JSON.stringify(record))
+    .sort((one, other) => one.localeCompare(other));
   return JSON.stringify([texts, { ...rest, featuresEpoch: -1 }]);
 }
 

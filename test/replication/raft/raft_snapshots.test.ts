@@ -153,11 +153,15 @@ class Life implements QuorumListener {
 }
 
 const entriesOf = (life: Life): string[] =>
-  [...life.values].map(([name, value]) => `${name}: ${value}`).sort();
-const snapshotsOn = (disk: SimDisk): string[] =>
-  (disk.list(dir) ?? []).filter((name) => name.endsWith('.checkpoint')).sort();
-const segmentsOn = (disk: SimDisk): string[] =>
-  (disk.list(dir) ?? []).filter((name) => name.endsWith('.log')).sort();
+  [...life.values]
+    .map(([name, value]) => `${name}: ${value}`)
+    .sort((one, other) => one.localeCompare(other));
+const namesOn = (disk: SimDisk, suffix: string): string[] =>
+  (disk.list(dir) ?? [])
+    .filter((name) => name.endsWith(suffix))
+    .sort((one, other) => one.localeCompare(other));
+const snapshotsOn = (disk: SimDisk): string[] => namesOn(disk, '.checkpoint');
+const segmentsOn = (disk: SimDisk): string[] => namesOn(disk, '.log');
 
 test('one is written when the log has grown enough; the log before the last but one goes', async () => {
   const disk = newDisk();

@@ -33,14 +33,22 @@ const staleErrors: readonly (ErrorCode | undefined)[] = [
   ErrorCode.UNKNOWN_MEMBER_ID,
 ];
 
+interface Acknowledged {
+  readonly partition: number;
+  readonly generation: number;
+  readonly offset: bigint;
+}
+
 export class GroupMembers implements ClientSurroundings {
   readonly random: SeededRandom;
   readonly topics: ReadonlyMap<string, TopicDescription>;
   readonly #world: ClientWorld;
   readonly #client: Client;
   readonly #members: readonly ClassicClient[];
-  /** By partition: the largest offset whose commit was acknowledged. */
-  readonly #acknowledged = new Map<number, bigint>();
+  /** By partition. */
+  readonly #acknowledged = new Map<number, Acknowledged>();
+  /** Commits without an answer: in their generation they may still arrive, on a connection that was given up. */
+  #unanswered: Acknowledged[] = [];
   /** Nobody dies or stalls any more. */
   isEnding: boolean = false;
 
@@ -116,7 +124,7 @@ export class GroupMembers implements ClientSurroundings {
       this.after(20 + this.random.below(100), () => onReply(null));
       return;
     }
-    const floor = new Map(this.#acknowledged);
+    const floor = new Map([...this.#acknowledged].map(([at, one]) => [at, this.#leastOf(one)]));
     const timeoutMs = request.api === 'JoinGroup' ? joinTimeoutMs : requestTimeoutMs;
     this.#client.ask(
       coordinator,
@@ -124,6 +132,7 @@ export class GroupMembers implements ClientSurroundings {
       (answer) => {
         if (isFailure(answer)) {
           this.#client.refresh();
+          if (request.api === 'OffsetCommit') this.#unanswered.push(...commitsOf(request));
           onReply(null);
           return;
         }
@@ -153,15 +162,28 @@ export class GroupMembers implements ClientSurroundings {
     if (staleErrors.includes(error)) this.count('stale commits refused');
     if (error !== ErrorCode.NONE) return;
     this.count('commits');
-    for (const { partitionIndex, committedOffset } of request.body.topics[0]?.partitions ?? []) {
-      const least = floor.get(partitionIndex) ?? -1n;
+    for (const commit of commitsOf(request)) {
+      const { partition, generation, offset } = commit;
+      const least = floor.get(partition) ?? -1n;
       assert(
-        committedOffset >= least,
-        `I6 the group's offset of partition ${partitionIndex} goes back to ${committedOffset}, and ${least} was acknowledged`,
+        offset >= least,
+        `I6 the group's offset of partition ${partition} goes back to ${offset}, and ${least} was acknowledged`,
       );
-      const known = this.#acknowledged.get(partitionIndex) ?? -1n;
-      if (committedOffset > known) this.#acknowledged.set(partitionIndex, committedOffset);
+      const known = this.#acknowledged.get(partition);
+      if (known === undefined || generation > known.generation || offset > known.offset)
+        this.#acknowledged.set(partition, commit);
+      // Those of earlier generations are refused from now on.
+      this.#unanswered = this.#unanswered.filter((one) => one.generation >= generation);
     }
+  }
+
+  /** What whoever asks must find: what was acknowledged, unless a commit that was sent before has come after it. */
+  #leastOf({ partition, generation, offset }: Acknowledged): bigint {
+    let least = offset;
+    for (const one of this.#unanswered)
+      if (one.partition === partition && one.generation === generation && one.offset < least)
+        least = one.offset;
+    return least;
   }
 
   #disturbLater(): void {
@@ -185,6 +207,15 @@ export class GroupMembers implements ClientSurroundings {
       if (!member.process.isAlive) member.start();
     });
   }
+}
+
+function commitsOf({ body }: GroupRequest & { readonly api: 'OffsetCommit' }): Acknowledged[] {
+  const generation = body.generationIdOrMemberEpoch;
+  return (body.topics[0]?.partitions ?? []).map(({ partitionIndex, committedOffset }) => ({
+    partition: partitionIndex,
+    generation,
+    offset: committedOffset,
+  }));
 }
 
 /** As the handlers give it on, where the client has named the topic. */

@@ -233,6 +233,7 @@ export class Shard {
       logDirs: data.logDirs,
       logger,
       defer: (run) => this.#defer(run),
+      delay: (run, ms) => void setTimeout(() => this.#endTurn(run), ms).unref(),
       onHighWatermark: (leader) => this.#onHighWatermark(leader),
       onWritten: (leader) => this.#onWritten(leader),
       propose: (leader, proposal) => this.#proposals.propose(leader, proposal),
@@ -314,11 +315,13 @@ export class Shard {
 
   /** Runs the end of a turn, and sends what it answered without waiting for the next one. */
   #defer(run: () => void): void {
-    setImmediate(() => {
-      run();
-      this.#wakeAll();
-      this.#connections.flush();
-    });
+    setImmediate(() => this.#endTurn(run));
+  }
+
+  #endTurn(run: () => void): void {
+    run();
+    this.#wakeAll();
+    this.#connections.flush();
   }
 
   /** This shard's part of what is meant for the whole broker. */

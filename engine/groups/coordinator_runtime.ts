@@ -123,11 +123,12 @@ export class CoordinatorRuntime {
   /**
    * Hands records out, to be stored as one batch. What clients are told because of them is told in `outcome.committed`;
    * memory may run ahead of the log as long as `outcome.failed` brings it back.
+   * @param lingerMs how long the write may wait for others to share its flush with
    */
-  append(records: readonly GroupRecord[], outcome: Outcome): void {
+  append(records: readonly GroupRecord[], outcome: Outcome, lingerMs: number = 0): void {
     assert(records.length > 0, 'an append without records');
     this.#lastAppendId += 1;
-    this.#effects.push({ type: 'append', appendId: this.#lastAppendId, records });
+    this.#effects.push({ type: 'append', appendId: this.#lastAppendId, records, lingerMs });
     if (this.keeps('answers wait for the log'))
       this.#undecided.push({ appendId: this.#lastAppendId, outcome });
     else outcome.committed();

@@ -107,10 +107,13 @@ export class GroupCoordinators {
   }
 
   /** Never rejects; see `PartitionCoordinator.request`. */
-  request(partition: number, client: Client, request: GroupRequest): Promise<GroupReply> {
+  request(
+    partition: number,
+    client: Client,
+    request: GroupRequest,
+  ): GroupReply | Promise<GroupReply> {
     const coordinator = this.#find(partition);
-    if (coordinator === undefined)
-      return Promise.resolve(refusal(request, ErrorCode.NOT_COORDINATOR));
+    if (coordinator === undefined) return refusal(request, ErrorCode.NOT_COORDINATOR);
     if (!coordinator.isLoaded) this.#loader.hurry(coordinator);
     return coordinator.request(client, request);
   }
@@ -142,7 +145,9 @@ export class GroupCoordinators {
   }
 
   /** Asks the coordinator of the one group that the request names, for the broker itself. */
-  #ask(request: GroupRequest & { readonly body: GroupIdRequest }): Promise<GroupReply> {
+  #ask(
+    request: GroupRequest & { readonly body: GroupIdRequest },
+  ): GroupReply | Promise<GroupReply> {
     const partitions = this.#options.image.topic(offsetsTopicName)?.partitions.length ?? 1;
     return this.request(partitionOfGroup(request.body.groupId, partitions), nobody, request);
   }

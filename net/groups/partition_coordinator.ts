@@ -65,6 +65,9 @@ export class PartitionCoordinator implements Parkable {
   /** Who waits for the answer to each token. */
   readonly #waiting = new Map<number, (reply: GroupReply) => void>();
   #nextToken = 1;
+  /** Of the request that is being given to the machine, and what it has answered there and then. */
+  #askingToken = 0;
+  #early: GroupReply | null = null;
   /** On their way into the log. One that has been given up is not here, and what the log says of it does not matter. */
   readonly #appends = new Set<CoordinatorAppend>();
   /**
@@ -101,16 +104,24 @@ export class PartitionCoordinator implements Parkable {
     this.#step({ type: 'loaded' });
   }
 
-  /** The answer comes when the machine gives it: for a member that joins, perhaps minutes later. Never rejects. */
-  request(client: Client, request: GroupRequest): Promise<GroupReply> {
+  /**
+   * The answer comes when the machine gives it: at once, as for most heartbeats, or for a member that joins perhaps minutes
+   * later. Never rejects.
+   */
+  request(client: Client, request: GroupRequest): GroupReply | Promise<GroupReply> {
     if (this.leader.refusal !== ErrorCode.NONE) this.resign();
-    if (this.#isResigned) return Promise.resolve(refusal(request, ErrorCode.NOT_COORDINATOR));
+    if (this.#isResigned) return refusal(request, ErrorCode.NOT_COORDINATOR);
     const token = this.#nextToken;
     this.#nextToken += 1;
-    const { promise, resolve } = Promise.withResolvers<GroupReply>();
-    this.#waiting.set(token, resolve);
+    this.#askingToken = token;
     this.#step({ type: 'request', token, client, request });
-    if (request.api === 'OffsetCommit' && this.#waiting.has(token)) this.#limit(token, request);
+    this.#askingToken = 0;
+    const early = this.#early;
+    this.#early = null;
+    if (early !== null) return early;
+    const { promise, resolve } = Promise.withResolvers<GroupReply>();
+    if (request.api === 'OffsetCommit') this.#limit(token, request, resolve);
+    else this.#waiting.set(token, resolve);
     return promise;
   }
 
@@ -160,18 +171,26 @@ export class PartitionCoordinator implements Parkable {
     for (const effect of effects) {
       if (effect.type === 'append') {
         if (this.#failed !== null) continue;
-        const error = this.#append(effect.appendId, effect.records);
+        const error = this.#append(effect);
         if (error !== ErrorCode.NONE) this.#fail({ appendId: effect.appendId, error });
       } else if (effect.type === 'reply') {
-        const answer = this.#waiting.get(effect.token);
-        this.#waiting.delete(effect.token);
-        answer?.(effect.reply);
+        this.#answer(effect.token, effect.reply);
       } else this.#log(effect);
     }
     this.#setTimer(this.#machine.nextDeadlineMs);
   }
 
-  #append(appendId: number, records: readonly GroupRecord[]): ErrorCode {
+  #answer(token: number, reply: GroupReply): void {
+    if (token === this.#askingToken) {
+      this.#early = reply;
+      return;
+    }
+    const answer = this.#waiting.get(token);
+    this.#waiting.delete(token);
+    answer?.(reply);
+  }
+
+  #append({ appendId, records, lingerMs }: CoordinatorEffect & { type: 'append' }): ErrorCode {
     const { clock } = this.#options;
     const nowMs = clock.wallMs();
     const timestamp = BigInt(nowMs);
@@ -183,7 +202,7 @@ export class PartitionCoordinator implements Parkable {
     info.baseTimestamp = timestamp;
     info.maxTimestamp = timestamp;
     info.offsetOfMaxTimestamp = 0;
-    const append = new CoordinatorAppend(this, appendId);
+    const append = new CoordinatorAppend(this, appendId, lingerMs);
     this.#appends.add(append);
     return this.leader.append(batch, 0, batch.length, info, true, nowMs, append, result);
   }
@@ -211,9 +230,8 @@ export class PartitionCoordinator implements Parkable {
   }
 
   /** A client is not to wait for ever for a disk that stands still; later it may ask again. */
-  #limit(token: number, request: GroupRequest): void {
+  #limit(token: number, request: GroupRequest, answer: (reply: GroupReply) => void): void {
     const { timers, commitTimeoutMs } = this.#options;
-    const answer = this.#waiting.get(token)!;
     const limit: Parkable = {
       tryComplete: () => false,
       expire: () => {
@@ -264,11 +282,13 @@ function encodeRecords(records: readonly GroupRecord[], timestamp: bigint): Uint
 class CoordinatorAppend implements AppendWaiter {
   endOffset = 0;
   readonly appendId: number;
+  readonly lingerMs: number;
   readonly #coordinator: PartitionCoordinator;
 
-  constructor(coordinator: PartitionCoordinator, appendId: number) {
+  constructor(coordinator: PartitionCoordinator, appendId: number, lingerMs: number) {
     this.#coordinator = coordinator;
     this.appendId = appendId;
+    this.lingerMs = lingerMs;
   }
 
   /** Its memory is nobody else's: there is nothing to give back. */

@@ -5,7 +5,9 @@
  * more (KIP-211) · v6 leader epoch (KIP-320) · v7 static members (KIP-345) · v8 flexible · v9 member epochs of consumer
  * groups (KIP-848) · v10 topic ids.
  */
+
 import { ErrorCode } from '../../engine/error_code.gen.ts';
+import type { OffsetCommitReply } from '../../engine/groups/group_api.ts';
 import { mergeTopics, splitByExistence } from '../groups/topic_results.ts';
 import { zeroUuid } from '../protocol/interning.ts';
 import type {
@@ -24,11 +26,11 @@ export function offsetCommitHandler(services: ShardServices): Handler {
   return rpc('OffsetCommit', 2, 10, (request, ctx) => answer(services, request, ctx));
 }
 
-async function answer(
+function answer(
   services: ShardServices,
   request: OffsetCommitRequest,
   ctx: RequestContext,
-): Promise<OffsetCommitResponseInput> {
+): OffsetCommitResponseInput | Promise<OffsetCommitResponseInput> {
   const byId = ctx.apiVersion >= topicIdsSince;
   const topics = request.topics.map((topic) => findTopic(services, topic, byId));
   const wanted = topics
@@ -44,8 +46,13 @@ async function answer(
   if (wanted.length === 0) return { topics: refused };
   const { apiVersion } = ctx;
   const body = { ...request, apiVersion, topics: wanted };
-  const reply = await services.groups.ask(ctx, 'OffsetCommit', body);
-  return { topics: mergeTopics(reply.topics, refused) };
+  const reply = services.groups.ask(ctx, 'OffsetCommit', body);
+  const isWhole = refused.length === 0 && wanted.length === 1;
+  if (isWhole) return reply;
+  const merge = ({ topics: answered }: OffsetCommitReply): OffsetCommitResponseInput => ({
+    topics: mergeTopics(answered, refused),
+  });
+  return reply instanceof Promise ? reply.then(merge) : merge(reply);
 }
 
 function findTopic(

@@ -43,7 +43,7 @@ async function fetchSeveral(
   const byId = ctx.apiVersion >= topicIdsSince;
   const groups = await eachGroup(
     request.groups,
-    (group): Promise<OffsetFetchReply> =>
+    async (group): Promise<OffsetFetchReply> =>
       byId ? fetchById(services, group, ctx) : services.groups.ask(ctx, 'OffsetFetch', group),
   );
   return { groups };

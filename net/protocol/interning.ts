@@ -13,7 +13,7 @@ export const internedBytesMax = 64;
 /** The all-zero id in Kafka's text form: "no topic id". */
 export const zeroUuid = 'AAAAAAAAAAAAAAAAAAAAAA';
 
-const slots = 512;
+const slots = 4_096;
 const strings: string[] = new Array<string>(slots).fill('');
 const uuids: string[] = new Array<string>(slots).fill(zeroUuid);
 const uuidWords: Int32Array = new Int32Array(slots * 4);

@@ -49,7 +49,7 @@ function tombstone(topic: string): GroupRecord {
 }
 
 function append(appendId: number, ...topics: string[]): CoordinatorEffect {
-  return { type: 'append', appendId, records: topics.map(tombstone) };
+  return { type: 'append', appendId, records: topics.map(tombstone), lingerMs: 0 };
 }
 
 interface Fixture {
@@ -87,8 +87,8 @@ async function fixture(): Promise<Fixture> {
   return { world, machine, coordinator, events, laterTurn };
 }
 
-/** Whether the promise has been fulfilled, and with what. */
-async function outcome<T>(promise: Promise<T>): Promise<T | 'waits'> {
+/** What it is, or whether the promise has been fulfilled, and with what. */
+async function outcome<T>(promise: T | Promise<T>): Promise<T | 'waits'> {
   return Promise.race([promise, new Promise<'waits'>((resolve) => setImmediate(resolve, 'waits'))]);
 }
 

@@ -177,7 +177,7 @@ export class NodePartitions {
   serveClient(request: ClientRequest, answer: (answer: unknown) => void): void {
     if (request.type === 'group') {
       const client = { clientId: 'sim', clientHost: '/127.0.0.1' };
-      void this.#groups.request(0, client, request.request).then(answer);
+      void Promise.resolve(this.#groups.request(0, client, request.request)).then(answer);
     } else this.#clients.serve(request, answer);
   }
 

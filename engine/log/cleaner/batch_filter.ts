@@ -32,6 +32,7 @@ import { Scratch } from '../../batch/scratch.ts';
 import { BatchRewriter } from './batch_rewriter.ts';
 import type { CleaningCounts, LastBatches } from './cleaning_job.ts';
 import type { OffsetMap } from './offset_map.ts';
+import { RecordChunk } from './record_chunk.ts';
 import { RecordCursor } from './record_cursor.ts';
 import { storedRecords } from './stored_records.ts';
 import type { TransactionFilter } from './transaction_filter.ts';
@@ -54,6 +55,7 @@ export class BatchFilter {
   readonly #counts: CleaningCounts;
   readonly #producers = new Map<number, { lastOffset: number; epoch: number }>();
   readonly #cursor = new RecordCursor();
+  readonly #chunk = new RecordChunk();
   readonly #rewriter = new BatchRewriter();
   readonly #scratch = new Scratch();
   // What `#survey` found in the batch.
@@ -153,28 +155,42 @@ export class BatchFilter {
     const areTombstonesPast =
       hasAttribute(buf, start, attributeBits.deleteHorizon) &&
       readInt64Number(buf, start + batchOffset.baseTimestamp) <= nowMs;
+    const chunk = this.#chunk;
+    const { starts, keyLengths, offsetDeltas, timestampDeltas, hasValue, isWide } = chunk;
     rewriter.clear();
     this.#hasTombstones = false;
     this.#isWide = false;
     let maxDelta = Number.NEGATIVE_INFINITY;
     cursor.reset(records, from, end);
     while (!cursor.isAtEnd) {
-      cursor.next();
-      const offset = baseOffset + cursor.offsetDelta;
-      let isKept = offset > latestOffset;
-      if (!isKept && cursor.keyLength < 0) this.#counts.keylessRecords += 1;
-      else if (!isKept)
-        isKept =
-          (cursor.hasValue || !areTombstonesPast) &&
-          offset >= logStartOffset &&
-          offset >= map.get(records, cursor.keyStart, cursor.keyLength);
-      if (!isKept) continue;
-      rewriter.addSpan(cursor.start, cursor.end, 1);
-      if (!cursor.hasValue) this.#hasTombstones = true;
-      if (cursor.isWide) this.#isWide = true;
-      if (cursor.timestampDelta > maxDelta) maxDelta = cursor.timestampDelta;
+      chunk.fill(cursor);
+      this.#stageKeys(records);
+      for (let at = 0; at < chunk.count; at += 1) {
+        const offset = baseOffset + (offsetDeltas[at] as number);
+        let isKept = offset > latestOffset;
+        if (!isKept && keyLengths[at] === -1) this.#counts.keylessRecords += 1;
+        else if (!isKept)
+          isKept =
+            (hasValue[at] === 1 || !areTombstonesPast) &&
+            offset >= logStartOffset &&
+            offset >= map.get(at);
+        if (!isKept) continue;
+        rewriter.addSpan(starts[at] as number, starts[at + 1] as number, 1);
+        if (hasValue[at] === 0) this.#hasTombstones = true;
+        if (isWide[at] === 1) this.#isWide = true;
+        const delta = timestampDeltas[at] as number;
+        if (delta > maxDelta) maxDelta = delta;
+      }
     }
     this.#maxDelta = maxDelta;
+  }
+
+  #stageKeys(records: Uint8Array): void {
+    const { map } = this.#rules;
+    const { count, keyStarts, keyLengths } = this.#chunk;
+    for (let at = 0; at < count; at += 1)
+      map.stage(at, records, keyStarts[at] as number, Math.max(0, keyLengths[at] as number));
+    map.bring(count);
   }
 
   /**

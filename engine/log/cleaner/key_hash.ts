@@ -13,11 +13,18 @@ const c2 = 0xab0e9789 | 0;
 const c3 = 0x38b34ae5;
 const c4 = 0xa1e38b93 | 0;
 
-/** The four words of the last hash. */
-export const keyHash: Int32Array = new Int32Array(4);
+/** Words of a hash. */
+export const hashWords = 4;
 
-/** Hashes `length` bytes of `buf` from `start` on into `keyHash`. */
-export function hashKey(buf: Uint8Array, start: number, length: number, seed: number): void {
+/** Hashes `length` bytes of `buf` from `start` on into the four words of `into` from `intoAt` on. */
+export function hashKey(
+  buf: Uint8Array,
+  start: number,
+  length: number,
+  seed: number,
+  into: Int32Array,
+  intoAt: number,
+): void {
   let h1 = seed;
   let h2 = seed;
   let h3 = seed;
@@ -52,10 +59,10 @@ export function hashKey(buf: Uint8Array, start: number, length: number, seed: nu
   h3 = mix(h3);
   h4 = mix(h4);
   h1 = (h1 + h2 + h3 + h4) | 0;
-  keyHash[0] = h1;
-  keyHash[1] = h2 + h1;
-  keyHash[2] = h3 + h1;
-  keyHash[3] = h4 + h1;
+  into[intoAt] = h1;
+  into[intoAt + 1] = h2 + h1;
+  into[intoAt + 2] = h3 + h1;
+  into[intoAt + 3] = h4 + h1;
 }
 
 function rotate(value: number, bits: number): number {

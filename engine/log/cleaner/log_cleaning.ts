@@ -32,7 +32,7 @@ import {
   type SourceSegment,
   UncleanableError,
 } from './cleaning_job.ts';
-import { OffsetMap, offsetMapSlotBytes } from './offset_map.ts';
+import { OffsetMap, offsetMapSlotBytes, stagedKeysMax } from './offset_map.ts';
 import { RecordCursor } from './record_cursor.ts';
 import { storedRecords } from './stored_records.ts';
 import { type AbortedTransaction, parseAborted, TransactionFilter } from './transaction_filter.ts';
@@ -243,6 +243,8 @@ class KeyCollector {
   readonly #transactions: TransactionFilter;
   readonly #cursor = new RecordCursor();
   readonly #scratch = new Scratch();
+  /** Of the keys that are staged. */
+  readonly #offsets: Float64Array = new Float64Array(stagedKeysMax);
 
   constructor(
     map: OffsetMap,
@@ -290,11 +292,20 @@ class KeyCollector {
       isPlain ? start + batchHeaderBytes : 0,
       isPlain ? start + size : records.length,
     );
+    const map = this.#map;
+    const offsets = this.#offsets;
     while (!cursor.isAtEnd) {
-      cursor.next();
-      const offset = baseOffset + cursor.offsetDelta;
-      if (cursor.keyLength < 0 || offset < this.#fromOffset) continue;
-      if (!this.#map.put(records, cursor.keyStart, cursor.keyLength, offset)) return false;
+      let count = 0;
+      while (count < stagedKeysMax && !cursor.isAtEnd) {
+        cursor.next();
+        const offset = baseOffset + cursor.offsetDelta;
+        if (cursor.keyLength < 0 || offset < this.#fromOffset) continue;
+        map.stage(count, records, cursor.keyStart, cursor.keyLength);
+        offsets[count] = offset;
+        count += 1;
+      }
+      map.bring(count);
+      for (let at = 0; at < count; at += 1) if (!map.put(at, offsets[at] as number)) return false;
     }
     return true;
   }

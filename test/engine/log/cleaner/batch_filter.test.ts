@@ -48,7 +48,8 @@ function makeFilter({ latest = {}, latestOffset = 1_000, rules, aborted = [] }: 
   const map = new OffsetMap(100, 0.9, 5);
   for (const [key, offset] of Object.entries(latest)) {
     const bytes = bytesOf(key);
-    map.put(bytes, 0, bytes.length, offset);
+    map.stage(0, bytes, 0, bytes.length);
+    map.put(0, offset);
   }
   map.latestOffset = latestOffset;
   const counts = {

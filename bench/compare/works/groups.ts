@@ -1,7 +1,9 @@
 /** G1 to G3: consumer groups on brokers that are up. A thousand members each with a connection of its own, and commits. */
+import { join } from 'node:path';
 import { settle } from '../broker.ts';
 import { sleep } from '../children.ts';
 import { ConsumerMember } from '../consumer_member.ts';
+import { runFlushFloor } from '../flush_floor.ts';
 import {
   alterTopic,
   ClassicMember,
@@ -29,6 +31,9 @@ const COMMIT_MS = 5_000;
 const BUSY_SECONDS = 20;
 
 const COMMITTERS = 100;
+/** So many partitions of __consumer_offsets they have among them, and so many bytes has the batch of a commit. */
+const COMMITTERS_PARTITIONS = 50;
+const COMMIT_BYTES = 200;
 const COMMITS_PER_SECOND = 2_000;
 const COMMIT_SECONDS = 10;
 const GRACE_MS = 10_000;
@@ -37,7 +42,13 @@ const OFFSETS_TOPIC = '__consumer_offsets';
 export const groupWorks: readonly SharedWork[] = [
   { kind: 'shared', rows: ['G1'], durability: 'os', needs: 'fetch', run: runLargeGroup },
   { kind: 'shared', rows: ['G2'], durability: 'fsync', needs: 'fetch', run: runManyGroups },
-  { kind: 'shared', rows: ['G3'], durability: 'fsync', needs: 'fetch', run: runCommits },
+  {
+    kind: 'shared',
+    rows: ['G3', 'G3 floor'],
+    durability: 'fsync',
+    needs: 'fetch',
+    run: runCommits,
+  },
 ];
 
 async function connectAll(port: number, count: number): Promise<WireClient[]> {
@@ -195,7 +206,7 @@ async function untilAnswered(isDone: () => boolean): Promise<void> {
   }
 }
 
-/** G3: an open loop of commits, each of one partition, by 100 groups with a connection each. */
+/** G3: an open loop of commits, each of one partition, by 100 groups with a connection each; then the disk alone. */
 async function runCommits(context: RoundContext): Promise<Figures[]> {
   const { broker } = context;
   const topic = `G3-${context.roundKey}`;
@@ -204,7 +215,21 @@ async function runCommits(context: RoundContext): Promise<Figures[]> {
   try {
     const latency = new Histogram();
     const cost = await measure(broker, () => commitSteadily(clients, topic, latency));
-    return [{ work: 'G3', values: { ...latencies(latency), ...shares(cost) }, bottleneck: null }];
+    const floor = new Histogram();
+    await runFlushFloor(
+      {
+        directory: join(context.scratch, `${topic}-floor`),
+        files: COMMITTERS_PARTITIONS,
+        recordBytes: COMMIT_BYTES,
+        perSecond: COMMITS_PER_SECOND,
+        seconds: COMMIT_SECONDS,
+      },
+      floor,
+    );
+    return [
+      { work: 'G3', values: { ...latencies(latency), ...shares(cost) }, bottleneck: null },
+      { work: 'G3 floor', values: latencies(floor), bottleneck: null },
+    ];
   } finally {
     for (const client of clients) client.close();
     await withClient(broker.port, (client) => deleteTopic(client, topic));

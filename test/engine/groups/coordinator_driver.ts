@@ -45,7 +45,7 @@ export class CoordinatorDriver {
   nowMs = 0;
   /** Off: appends wait for `commit` or `fail`. */
   commitsAtOnce: boolean = true;
-  #appends: { readonly appendId: number; readonly records: readonly GroupRecord[] }[] = [];
+  #appends: (CoordinatorEffect & { type: 'append' })[] = [];
   readonly #asked = new Map<number, Asked<GroupApi>>();
   #ids = 0;
 
@@ -80,7 +80,7 @@ export class CoordinatorDriver {
     return coordinator;
   }
 
-  get appends(): readonly { readonly records: readonly GroupRecord[] }[] {
+  get appends(): readonly (CoordinatorEffect & { type: 'append' })[] {
     return this.#appends;
   }
 

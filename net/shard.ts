@@ -309,7 +309,7 @@ export class Shard {
       purgatory: this.#purgatory,
       produceTimeouts: this.#produceTimeouts,
       producerIds: new ProducerIds(this.#quorum),
-      groups: new GroupRouter(image, routes, this.#calls, this.#groups),
+      groups: new GroupRouter(image, routes, this.#calls, this.#groups, config.groups),
     };
   }
 

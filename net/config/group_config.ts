@@ -1,4 +1,5 @@
 /** Settings of consumer groups and of the topic that holds their state; Kafka's names in camel case. Times in milliseconds. */
+import { Codec } from '../../engine/batch/header.ts';
 import type { ConsumerAssignorName, GroupOptions } from '../../engine/groups/group_options.ts';
 import type { Settings } from './settings.ts';
 
@@ -7,10 +8,14 @@ export interface GroupConfig extends GroupOptions {
   /** How long a write may wait to be committed. */
   readonly offsetsCommitTimeoutMs: number;
   readonly offsetsLoadBufferBytes: number;
+  /** Of what the coordinators append. */
+  readonly offsetsTopicCompression: Codec;
   readonly offsetsTopicPartitions: number;
   /** -1: three, or as many as there are brokers. */
   readonly offsetsTopicReplicationFactor: number;
   readonly offsetsTopicSegmentBytes: number;
+  /** Groups of KIP-848 beside those of the classic protocol. */
+  readonly servesConsumerProtocol: boolean;
 }
 
 const minuteMs = 60_000;
@@ -33,9 +38,11 @@ export function readGroups(settings: Settings): GroupConfig {
     consumerAssignors: settings.list('group.consumer.assignors') as ConsumerAssignorName[],
     offsetsCommitTimeoutMs: settings.number('offsets.commit.timeout.ms'),
     offsetsLoadBufferBytes: settings.number('offsets.load.buffer.size'),
+    offsetsTopicCompression: readCompression(settings),
     offsetsTopicPartitions: settings.number('offsets.topic.num.partitions'),
     offsetsTopicReplicationFactor: settings.number('offsets.topic.replication.factor'),
     offsetsTopicSegmentBytes: settings.number('offsets.topic.segment.bytes'),
+    servesConsumerProtocol: readProtocols(settings).includes('consumer'),
   };
   if (groups.minSessionTimeoutMs > groups.maxSessionTimeoutMs)
     settings.refuse(
@@ -43,4 +50,22 @@ export function readGroups(settings: Settings): GroupConfig {
       `allowed: at most group.max.session.timeout.ms=${groups.maxSessionTimeoutMs}`,
     );
   return groups;
+}
+
+const codecs: readonly number[] = Object.values(Codec);
+
+function readCompression(settings: Settings): Codec {
+  const key = 'offsets.topic.compression.codec';
+  const codec = settings.number(key);
+  if (codecs.includes(codec)) return codec as Codec;
+  settings.refuse(key, 'allowed: 0 (none), 1 (gzip), 2 (snappy), 3 (lz4), 4 (zstd)');
+  return Codec.none;
+}
+
+function readProtocols(settings: Settings): readonly string[] {
+  const key = 'group.coordinator.rebalance.protocols';
+  const protocols = settings.list(key);
+  // As in Kafka, where it cannot be switched off either.
+  if (!protocols.includes('classic')) settings.refuse(key, 'allowed: a list with classic in it');
+  return protocols;
 }

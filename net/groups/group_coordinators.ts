@@ -170,6 +170,7 @@ export class GroupCoordinators {
       clock,
       timers,
       logger,
+      compression: config.offsetsTopicCompression,
       commitTimeoutMs: config.offsetsCommitTimeoutMs,
       defer,
     });

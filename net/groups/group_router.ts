@@ -15,6 +15,7 @@ import type {
 } from '../../engine/groups/group_api.ts';
 import { refusal } from '../../engine/groups/refusals.ts';
 import type { MetadataImage } from '../../replication/metadata/image.ts';
+import type { GroupConfig } from '../config/group_config.ts';
 import { isHere, type Routes } from '../routes.ts';
 import type { RequestContext } from '../server/request_context.ts';
 import type { ShardCalls } from '../shard_calls.ts';
@@ -34,8 +35,16 @@ export class GroupRouter {
   readonly #routes: Routes;
   readonly #calls: ShardCalls;
   readonly #here: GroupCoordinators;
+  readonly #servesConsumerProtocol: boolean;
 
-  constructor(image: MetadataImage, routes: Routes, calls: ShardCalls, here: GroupCoordinators) {
+  constructor(
+    image: MetadataImage,
+    routes: Routes,
+    calls: ShardCalls,
+    here: GroupCoordinators,
+    { servesConsumerProtocol }: Pick<GroupConfig, 'servesConsumerProtocol'>,
+  ) {
+    this.#servesConsumerProtocol = servesConsumerProtocol;
     this.#image = image;
     this.#routes = routes;
     this.#calls = calls;
@@ -62,6 +71,8 @@ export class GroupRouter {
   }
 
   #route(groupId: string, client: Client, request: GroupRequest): GroupReply | Promise<GroupReply> {
+    if (!this.#servesConsumerProtocol && isOfConsumerProtocol(request))
+      return refusal(request, ErrorCode.UNSUPPORTED_VERSION);
     // At most three bytes for each UTF-16 unit: nearly no id has to be counted.
     if (groupId.length * 3 > groupIdBytesMax && Buffer.byteLength(groupId) > groupIdBytesMax)
       return refusal(request, ErrorCode.INVALID_GROUP_ID);
@@ -73,6 +84,10 @@ export class GroupRouter {
     if (isHere(place)) return this.#here.request(partition, client, request);
     return this.#calls.call(place.shard, 'group.request', { partition, client, request });
   }
+}
+
+function isOfConsumerProtocol({ api }: GroupRequest): boolean {
+  return api === 'ConsumerGroupHeartbeat' || api === 'ConsumerGroupDescribe';
 }
 
 function bodyOf({ body }: GroupReply): GroupReply['body'] {

@@ -8,6 +8,7 @@
  * COORDINATOR_NOT_AVAILABLE although it may still count.
  */
 import { encodeBatch } from '../../engine/batch/encode.ts';
+import type { Codec } from '../../engine/batch/header.ts';
 import { type BatchInfo, newBatchInfo } from '../../engine/batch/rules.ts';
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import type {
@@ -40,6 +41,8 @@ export interface PartitionCoordinatorOptions {
   /** Deadlines of coordinators and of commits that wait. */
   readonly timers: Purgatory<never>;
   readonly logger: ShardLogger;
+  /** `offsets.topic.compression.codec`. */
+  readonly compression: Codec;
   /** `offsets.commit.timeout.ms`. */
   readonly commitTimeoutMs: number;
   /** Runs the function in a later turn. */
@@ -191,10 +194,10 @@ export class PartitionCoordinator implements Parkable {
   }
 
   #append({ appendId, records, lingerMs }: CoordinatorEffect & { type: 'append' }): ErrorCode {
-    const { clock } = this.#options;
+    const { clock, compression } = this.#options;
     const nowMs = clock.wallMs();
     const timestamp = BigInt(nowMs);
-    const batch = encodeRecords(records, timestamp);
+    const batch = encodeRecords(records, timestamp, compression);
     if (batch === null || batch.length > this.leader.batchRules.maxMessageBytes)
       return ErrorCode.MESSAGE_TOO_LARGE;
     info.recordCount = records.length;
@@ -267,7 +270,11 @@ export class PartitionCoordinator implements Parkable {
  * Null if a record cannot say what a client has told: a name that is no UTF-8 takes three times as many bytes when it is
  * written, and may be too long then.
  */
-function encodeRecords(records: readonly GroupRecord[], timestamp: bigint): Uint8Array | null {
+function encodeRecords(
+  records: readonly GroupRecord[],
+  timestamp: bigint,
+  codec: Codec,
+): Uint8Array | null {
   const encoded = [];
   try {
     for (const record of records) encoded.push({ ...encodeGroupRecord(record), timestamp });
@@ -275,7 +282,7 @@ function encodeRecords(records: readonly GroupRecord[], timestamp: bigint): Uint
     if (error instanceof StringTooLongError) return null;
     throw error;
   }
-  return encodeBatch({ records: encoded });
+  return encodeBatch({ records: encoded, codec });
 }
 
 /** One batch of a coordinator on its way into the log. */

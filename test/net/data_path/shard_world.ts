@@ -225,7 +225,7 @@ export class ShardWorld {
       purgatory: new Purgatory(clock),
       produceTimeouts: new Purgatory(clock),
       producerIds: new ProducerIds(quorum),
-      groups: new GroupRouter(image, routes, calls, this.groups),
+      groups: new GroupRouter(image, routes, calls, this.groups, this.config.groups),
     };
   }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite } from 'uvu';
 import { encodeBatch } from '../../../engine/batch/encode.ts';
-import { recordCountOf, writeInt32 } from '../../../engine/batch/header.ts';
+import { Codec, recordCountOf, writeInt32 } from '../../../engine/batch/header.ts';
 import { newBatchInfo } from '../../../engine/batch/rules.ts';
 import type { CoordinatorEvent } from '../../../engine/groups/coordinator_events.ts';
 import { newAppendResult } from '../../../engine/log/append_result.ts';
@@ -59,6 +59,7 @@ async function fixture(bufferBytes = 1 << 20): Promise<Fixture> {
       clock,
       timers: new Purgatory(clock),
       logger,
+      compression: Codec.none,
       commitTimeoutMs: 5_000,
       defer: (run) => turns.push(run),
     });

@@ -1,11 +1,20 @@
 import assert from 'node:assert/strict';
 import { suite } from 'uvu';
+import { Codec, codecOf } from '../../../engine/batch/header.ts';
 import { ErrorCode } from '../../../engine/error_code.gen.ts';
 import { partitionOfGroup } from '../../../net/groups/offsets_topic.ts';
 import type { MetadataChanges } from '../../../replication/metadata/changes.ts';
 import { WorldConnection } from '../data_path/client.ts';
 import type { ShardWorld } from '../data_path/shard_world.ts';
-import { ask, commitRequest, groupWorld, joinRequest, rest, stableGroup } from './group_world.ts';
+import {
+  ask,
+  commitRequest,
+  committed,
+  groupWorld,
+  joinRequest,
+  rest,
+  stableGroup,
+} from './group_world.ts';
 
 const test = suite('coordinators of a shard');
 
@@ -36,6 +45,21 @@ test('groups behind an offset are told with where they are and how many members 
   );
   assert.deepEqual(await behind(11), new Map([['live', [10, 1]]]));
   assert.deepEqual(await behind(10), new Map());
+});
+
+test('what they write is compressed as offsets.topic.compression.codec says, and read again', async () => {
+  const world = await groupWorld(['offsets.topic.compression.codec=4']);
+  await ask(world, 'OffsetCommit', 8, commitRequest('g', [[0, 10]]));
+  const partition = partitionOfGroup('g', 3);
+  const bytes = world.disk.readFile(
+    `/data/a/__consumer_offsets-${partition}/00000000000000000000.log`,
+  );
+  assert(bytes !== null);
+  assert.equal(codecOf(bytes, 0), Codec.zstd);
+  world.kill();
+  await world.open();
+  await rest(world);
+  assert.deepEqual(await committed(world, 'g'), { 0: 10 });
 });
 
 test('a topic of the groups that is deleted and made again begins anew', async () => {

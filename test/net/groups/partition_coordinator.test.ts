@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite } from 'uvu';
+import { Codec } from '../../../engine/batch/header.ts';
 import { ErrorCode } from '../../../engine/error_code.gen.ts';
 import type { CoordinatorEffect } from '../../../engine/groups/coordinator_events.ts';
 import type { GroupReply, GroupRequest } from '../../../engine/groups/group_api.ts';
@@ -72,6 +73,7 @@ async function fixture(): Promise<Fixture> {
     clock: world.clock,
     timers: new Purgatory(world.clock),
     logger: world.logger,
+    compression: Codec.none,
     commitTimeoutMs: 5_000,
     defer: (run) => turns.push(run),
   });
@@ -113,6 +115,15 @@ test('a reply goes to the request of its token', async () => {
   coordinator.topicsChanged(['t'], []);
   assert.equal(await outcome(first), 'waits');
   assert.equal(await outcome(second), alive);
+});
+
+test('what the machine answers at once needs no later turn', async () => {
+  const { machine, coordinator } = await fixture();
+  machine.next = [{ type: 'reply', token: 1, reply: alive }];
+  assert.equal(coordinator.request(client, heartbeat), alive);
+  machine.next = [];
+  const second = coordinator.request(client, heartbeat);
+  assert.equal(await outcome(second), 'waits');
 });
 
 test('after an append that the log refuses, those behind it are dropped', async () => {

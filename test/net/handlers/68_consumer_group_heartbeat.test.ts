@@ -143,4 +143,17 @@ test('the list has it under its type', async () => {
   );
 });
 
+test('without consumer in group.coordinator.rebalance.protocols its members are refused', async () => {
+  const world = await groupWorld(['group.coordinator.rebalance.protocols=classic']);
+  const answer = await beat(world, 1, joining);
+  assert.equal(answer.errorCode, ErrorCode.UNSUPPORTED_VERSION);
+  const { groups } = await ask(world, 'ConsumerGroupDescribe', 1, { groupIds: ['g'] });
+  assert.deepEqual(
+    groups.map(({ groupId, errorCode }) => [groupId, errorCode]),
+    [['g', ErrorCode.UNSUPPORTED_VERSION]],
+  );
+  const classic = await ask(world, 'OffsetCommit', 8, commitRequest('g', [[0, 5]]));
+  assert.equal(classic.topics[0]?.partitions[0]?.errorCode, 0);
+});
+
 test.run();

@@ -6,6 +6,7 @@ import { newAppendResult } from '../../../engine/log/append_result.ts';
 import { PartitionLog } from '../../../engine/log/partition_log.ts';
 import { SegmentCache } from '../../../engine/log/segment_cache.ts';
 import { LogWorld, logDir, makeBatch, topicId } from '../../sim/log_world.ts';
+import { SeededRandom } from '../../sim/seeded_random.ts';
 
 const test = suite('flush_group.linger');
 
@@ -157,6 +158,51 @@ test('closing writes and flushes what waits', () => {
   world.settle();
   assert(closed);
   assert.equal(log.flushedOffset, 1);
+});
+
+test('whatever the order of writes, turns, flushes and timers, nothing waits without a timer', () => {
+  for (let seed = 1; seed <= 200; seed += 1) {
+    const random = new SeededRandom(seed);
+    const world = lingering();
+    const other = anotherLog(world);
+    world.settle();
+    /** On the world's clock. */
+    let timers: { readonly run: () => void; readonly atMs: number }[] = [];
+    const arm = (): void => {
+      for (const { run, ms } of world.delayed.splice(0))
+        timers.push({ run, atMs: world.monotonicMs + ms });
+    };
+    const fire = (): void => {
+      const due = timers.filter(({ atMs }) => atMs <= world.monotonicMs);
+      timers = timers.filter(({ atMs }) => atMs > world.monotonicMs);
+      for (const { run } of due) run();
+    };
+    const act = [
+      () => {
+        world.isUrgent = () => random.chance(0.2);
+        world.lingerMs = random.chance(0.3) ? 0 : 1 + random.below(20);
+        world.put();
+      },
+      () => put(world, other, random.chance(0.3) ? 0 : 1 + random.below(20)),
+      () => world.endTurn(),
+      () => world.disk.endFlushes(),
+      () => {
+        world.monotonicMs += random.below(8);
+        fire();
+      },
+    ];
+    for (let step = 0; step < 200; step += 1) {
+      act[random.below(act.length)]?.();
+      arm();
+    }
+    world.settle();
+    arm();
+    world.monotonicMs += 20;
+    fire();
+    world.settle();
+    for (const log of [world.log, other])
+      assert.equal(log.flushedOffset, log.logEndOffset, `seed ${seed}`);
+  }
 });
 
 test.run();

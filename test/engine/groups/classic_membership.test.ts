@@ -251,12 +251,32 @@ test('a group that is loaded with more members than are allowed now rebalances d
   assert.equal(kept.body.members.length, 1);
 });
 
-test('while it loads everything is refused, and when it resigns everything that waits', () => {
-  const loading = new GroupCoordinator({
+function loadingCoordinator(): GroupCoordinator {
+  return new GroupCoordinator({
     options: defaultGroupOptions,
     newUuid: () => 'uuid',
     topics: { byName: () => undefined, nameOf: () => undefined },
   });
+}
+
+/** As in Kafka (GroupCoordinatorService): clients such as aiokafka take any other answer for the end. */
+test('while it loads a heartbeat is taken on trust', () => {
+  const body = { groupId, generationId: 1, memberId: 'm', groupInstanceId: null };
+  const [effect] = loadingCoordinator().step(
+    {
+      type: 'request',
+      token: 1,
+      client: { clientId: 'client', clientHost: '/host' },
+      request: { api: 'Heartbeat', body },
+    },
+    { monotonicMs: 0, wallMs: 0 },
+  );
+  assert(effect?.type === 'reply' && effect.reply.api === 'Heartbeat');
+  assert.equal(effect.reply.body.errorCode, ErrorCode.NONE);
+});
+
+test('while it loads everything else is refused, and when it resigns everything that waits', () => {
+  const loading = loadingCoordinator();
   const request = { api: 'ListGroups', body: { statesFilter: [], typesFilter: [] } } as const;
   const client = { clientId: 'client', clientHost: '/host' };
   const [effect] = loading.step(

@@ -42,6 +42,11 @@ export class GroupMember {
     );
   }
 
+  /** Why it has ended before its time, if it has. */
+  get failure(): Error | null {
+    return this.#error;
+  }
+
   /** What its program said and, if it has ended before its time, why. */
   get state(): string {
     const { name, assignments } = this;

@@ -9,7 +9,13 @@ import { mkdirSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { ErrorCode } from '../../engine/error_code.gen.ts';
-import { BrokerProcess, type Exit, type Settings, testShards } from './broker_process.ts';
+import {
+  BrokerProcess,
+  type Exit,
+  type Launcher,
+  type Settings,
+  testShards,
+} from './broker_process.ts';
 import { Client } from './client.ts';
 import { ConnectionLostError, type Endpoint } from './connection.ts';
 import { Links } from './links.ts';
@@ -24,6 +30,8 @@ export interface ClusterOptions {
   /** A directory of the caller's, with one below for each broker; without it they are temporary ones. */
   readonly dataDir?: string;
   readonly links?: boolean;
+  /** Called once for each broker; without it the brokers are Millrace's. */
+  readonly launcher?: () => Launcher;
 }
 
 /** Ports of one broker: its own, and those that others are told. */
@@ -93,11 +101,12 @@ export class Cluster {
   }
 
   #launch({ id, port, controllerPort, told, toldController }: Place): Promise<BrokerProcess> {
-    const { settings = {}, dataDir } = this.#options;
+    const { settings = {}, dataDir, launcher } = this.#options;
     const directory = dataDir === undefined ? undefined : join(dataDir, String(id));
     if (directory !== undefined) mkdirSync(directory, { recursive: true });
     return BrokerProcess.start({
       port,
+      ...(launcher === undefined ? {} : { launcher: launcher() }),
       ...(directory === undefined ? {} : { dataDir: directory }),
       settings: {
         'node.id': id,
@@ -105,10 +114,15 @@ export class Cluster {
         'advertised.listeners': `PLAINTEXT://127.0.0.1:${told},CONTROLLER://127.0.0.1:${toldController}`,
         'controller.listener.names': 'CONTROLLER',
         'controller.quorum.voters': this.#voters,
-        ...testShards(),
+        ...(launcher === undefined ? testShards() : {}),
         ...settings,
       },
     });
+  }
+
+  /** The addresses of all brokers, as clients take them. */
+  get bootstrap(): string {
+    return this.#places.map(({ port }) => `127.0.0.1:${port}`).join(',');
   }
 
   get brokers(): readonly BrokerProcess[] {

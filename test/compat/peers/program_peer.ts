@@ -195,6 +195,11 @@ export const groupPrograms: Readonly<Record<GroupProgram, () => Promise<Program>
   segmentio: () => startGo('segmentio'),
 };
 
+export type RidingProgram = Extract<
+  GroupProgram,
+  'aiokafka' | 'franz' | 'java' | 'kafkajs' | 'python'
+>;
+
 /** Apache Kafka's own client. */
 export async function javaPeer(bootstrap: string): Promise<Peer> {
   return new ProgramPeer('java', await startJava(), bootstrap);

@@ -6,10 +6,12 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,6 +37,7 @@ type command struct {
 	Strategy   string          `json:"strategy"`
 	Protocol   string          `json:"protocol"`
 	Stop       string          `json:"stop"`
+	PauseMs    int64           `json:"pauseMs"`
 }
 
 // A nil slice is null, an empty one is not.
@@ -107,6 +110,8 @@ func run(line []byte) error {
 		return consume(c)
 	case "member":
 		return member(c)
+	case "stream":
+		return stream(c)
 	}
 	return fmt.Errorf("unknown command %s", c.Command)
 }
@@ -309,6 +314,12 @@ func (l *life) processed(r *kgo.Record) {
 	l.note(map[string]any{"partition": r.Partition, "offset": r.Offset})
 }
 
+func (l *life) acked(r *kgo.Record, number int) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.note(map[string]any{"partition": r.Partition, "number": number, "offset": r.Offset})
+}
+
 // member consumes in a group until the file c.Stop is there.
 func member(c command) error {
 	file, err := os.OpenFile(c.Output, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -317,12 +328,13 @@ func member(c command) error {
 	}
 	defer file.Close()
 	l := &life{file: file, owned: map[int32]bool{}}
+	stopped := func() bool { _, err := os.Stat(c.Stop); return err == nil }
 	balancer := kgo.RangeBalancer()
 	if c.Strategy == "cooperative" {
 		balancer = kgo.CooperativeStickyBalancer()
 	}
 	options := []kgo.Opt{
-		kgo.SeedBrokers(c.Bootstrap),
+		kgo.SeedBrokers(strings.Split(c.Bootstrap, ",")...),
 		kgo.ConsumerGroup(c.Group),
 		kgo.ConsumeTopics(c.Topic),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
@@ -344,13 +356,15 @@ func member(c command) error {
 		return err
 	}
 	defer client.CloseAllowingRebalance()
-	for {
-		if _, err := os.Stat(c.Stop); err == nil {
-			return nil
-		}
+	for !stopped() {
 		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 		fetches := client.PollFetches(ctx)
 		cancel()
+		for _, one := range fetches.Errors() {
+			if err := passing(one.Err); err != nil {
+				return fmt.Errorf("fetch of %s-%d: %w", one.Topic, one.Partition, err)
+			}
+		}
 		records := fetches.Records()
 		for _, r := range records {
 			l.processed(r)
@@ -359,8 +373,75 @@ func member(c command) error {
 			if err := client.CommitRecords(context.Background(), records...); err != nil {
 				// The group has gone on without us: the next owner reads the records again.
 				fmt.Fprintln(os.Stderr, err)
+				if err := passing(err); err != nil {
+					return fmt.Errorf("commit: %w", err)
+				}
 			}
 		}
 		client.AllowRebalance()
 	}
+	return nil
+}
+
+// passing takes out the errors that a member goes on after: nothing came, a rebalance, or something that is to be tried
+// again. The client tries it again itself where it concerns connections.
+func passing(err error) error {
+	var code *kerr.Error
+	if !errors.As(err, &code) {
+		if errors.Is(err, context.DeadlineExceeded) || kgo.IsRetryableBrokerErr(err) {
+			return nil
+		}
+		return err
+	}
+	switch {
+	case code.Retriable, code == kerr.RebalanceInProgress, code == kerr.IllegalGeneration, code == kerr.UnknownMemberID:
+		return nil
+	}
+	return err
+}
+
+// stream sends until the file c.Stop is there, and notes each acknowledgement.
+func stream(c command) error {
+	var partitions int
+	if err := json.Unmarshal(c.Partitions, &partitions); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(c.Output, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	client, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(c.Bootstrap, ",")...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	l := &life{file: file}
+	results := &firstError{}
+	sent := make([]int, partitions)
+	for turn := 0; results.get() == nil; turn++ {
+		if _, err := os.Stat(c.Stop); err == nil {
+			break
+		}
+		partition := turn % partitions
+		number := sent[partition]
+		sent[partition]++
+		r := &kgo.Record{Topic: c.Topic, Partition: int32(partition)}
+		r.Value = fmt.Appendf(nil, "%d-%d|", partition, number)
+		client.Produce(context.Background(), r, func(r *kgo.Record, err error) {
+			results.add(r, err)
+			if err == nil {
+				l.acked(r, number)
+			}
+		})
+		time.Sleep(time.Duration(c.PauseMs) * time.Millisecond)
+	}
+	if err := client.Flush(context.Background()); err != nil {
+		return err
+	}
+	if err := results.get(); err != nil {
+		return err
+	}
+	l.note(map[string]any{"sent": sent})
+	return nil
 }

@@ -17,6 +17,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.HexFormat;
@@ -24,6 +25,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeSet;
 import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicReference;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.consumer.CommitFailedException;
@@ -100,6 +102,7 @@ public final class Peer {
       case "produce" -> produce(command);
       case "consume" -> consume(command);
       case "member" -> member(command);
+      case "stream" -> stream(command);
       case "tool" -> tool(command);
       default -> throw new IllegalArgumentException("unknown command " + command);
     }
@@ -246,6 +249,43 @@ public final class Peer {
       } catch (IOException error) {
         throw new UncheckedIOException(error);
       }
+    }
+  }
+
+  /** Sends until the file `stop` is there, and notes each acknowledgement in the file `output`. */
+  private static void stream(JsonNode command) throws Exception {
+    Map<String, Object> settings = settings(command);
+    settings.put("acks", "all");
+    settings.put("enable.idempotence", true);
+    Path stop = Path.of(command.get("stop").asText());
+    int[] sent = new int[command.get("partitions").asInt()];
+    AtomicReference<Exception> failure = new AtomicReference<>();
+    ByteArraySerializer serializer = new ByteArraySerializer();
+    try (BufferedWriter output = Files.newBufferedWriter(Path.of(command.get("output").asText()))) {
+      try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(settings, serializer, serializer)) {
+        for (int turn = 0; failure.get() == null && !Files.exists(stop); turn++) {
+          int partition = turn % sent.length;
+          int number = sent[partition]++;
+          byte[] value = (partition + "-" + number + "|").getBytes(StandardCharsets.UTF_8);
+          producer.send(new ProducerRecord<>(command.get("topic").asText(), partition, null, value), (metadata, error) -> {
+            if (error != null) failure.compareAndSet(null, error);
+            else note(output, partition, number, metadata.offset());
+          });
+          Thread.sleep(command.get("pauseMs").asLong());
+        }
+        if (failure.get() == null) producer.flush();
+      }
+      if (failure.get() != null) throw failure.get();
+      output.write("{\"sent\":" + Arrays.toString(sent) + "}\n");
+    }
+  }
+
+  private static void note(BufferedWriter output, int partition, int number, long offset) {
+    try {
+      output.write("{\"partition\":" + partition + ",\"number\":" + number + ",\"offset\":" + offset + "}\n");
+      output.flush();
+    } catch (IOException error) {
+      throw new UncheckedIOException(error);
     }
   }
 

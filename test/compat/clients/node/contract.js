@@ -18,6 +18,9 @@ const toHex = (bytes) => (bytes === null || bytes === undefined ? null : bytes.t
  *
  * `member(command, assigned, processed, isStopped)` consumes in a group until `isStopped()`; it calls `assigned` with the
  * numbers of the partitions that it has after every rebalance, and `processed` for each record before it commits it.
+ *
+ * `stream(command, next, acked)` sends what `next(partition)` returns, `{ number, value }`, until that is null, and calls
+ * `acked(partition, number, offset)`.
  */
 export async function serve(client) {
   const commands = {
@@ -35,6 +38,20 @@ export async function serve(client) {
         (partition, offset) => note({ partition, offset: Number(offset) }),
         () => existsSync(command.stop),
       );
+    },
+    stream: async (command) => {
+      const note = (event) => appendFileSync(command.output, `${JSON.stringify(event)}\n`);
+      const sent = new Array(command.partitions).fill(0);
+      const next = (partition) => {
+        if (existsSync(command.stop)) return null;
+        const number = sent[partition];
+        sent[partition] += 1;
+        return { number, value: Buffer.from(`${partition}-${number}|`) };
+      };
+      await client.stream(command, next, (partition, number, offset) =>
+        note({ partition, number, offset: Number(offset) }),
+      );
+      note({ sent });
     },
   };
   for await (const line of createInterface({ input: process.stdin })) {

@@ -25,7 +25,7 @@ const acksOf = { 0: 0, 1: 1, all: -1 };
 
 function connect(bootstrap) {
   const logCreator = () => (entry) => process.stderr.write(`${JSON.stringify(entry)}\n`);
-  return new Kafka({ brokers: [bootstrap], logLevel: logLevel.ERROR, logCreator });
+  return new Kafka({ brokers: bootstrap.split(','), logLevel: logLevel.ERROR, logCreator });
 }
 
 async function create(bootstrap, topic, numPartitions) {
@@ -136,6 +136,10 @@ async function member({ bootstrap, topic, group }, assigned, processed, isStoppe
     assigned(payload.memberAssignment[topic] ?? []),
   );
   consumer.on(consumer.events.REBALANCING, () => assigned([]));
+  let failure = null;
+  consumer.on(consumer.events.CRASH, ({ payload }) => {
+    if (!payload.restart) failure = payload.error;
+  });
   await consumer.connect();
   try {
     await consumer.subscribe({ topics: [topic], fromBeginning: true });
@@ -147,10 +151,34 @@ async function member({ bootstrap, topic, group }, assigned, processed, isStoppe
         await consumer.commitOffsets([{ topic, partition, offset }]);
       },
     });
-    while (!isStopped()) await wait(50);
+    while (!isStopped() && failure === null) await wait(50);
+    if (failure !== null) throw failure;
   } finally {
     await consumer.disconnect();
   }
 }
 
-await serve({ create, produce, consume, member });
+/**
+ * One message in flight for each partition. Not several partitions in one `send`: when their leaders change in the middle
+ * of it, KafkaJS takes the answer of a broker for some of them as its answer for all that it leads by then.
+ */
+async function stream({ bootstrap, topic, partitions, pauseMs }, next, acked) {
+  const createPartitioner = () => (choice) => choice.message.partition;
+  const producer = connect(bootstrap).producer({ idempotent: true, createPartitioner });
+  await producer.connect();
+  const send = async (partition) => {
+    for (let record = next(partition); record !== null; record = next(partition)) {
+      const messages = [{ partition, value: record.value }];
+      const [answer] = await producer.send({ topic, acks: -1, messages });
+      acked(partition, record.number, answer.baseOffset);
+      await wait(pauseMs * partitions);
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: partitions }, (_, partition) => send(partition)));
+  } finally {
+    await producer.disconnect();
+  }
+}
+
+await serve({ create, produce, consume, member, stream });

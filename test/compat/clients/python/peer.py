@@ -5,7 +5,7 @@ import os
 import sys
 import time
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -16,6 +16,27 @@ from confluent_kafka.admin import (
     OffsetSpec,
     ResourceType,
 )
+
+
+# What a member goes on after: a rebalance, or something that is to be tried again.
+PASSING = {
+    KafkaError.REBALANCE_IN_PROGRESS,
+    KafkaError.ILLEGAL_GENERATION,
+    KafkaError.UNKNOWN_MEMBER_ID,
+    KafkaError.STALE_MEMBER_EPOCH,
+    KafkaError._STATE,
+    KafkaError._TRANSPORT,
+    KafkaError._TIMED_OUT,
+    KafkaError._WAIT_COORD,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.NOT_ENOUGH_REPLICAS,
+    KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+}
 
 
 def to_bytes(text):
@@ -216,7 +237,9 @@ def member(command):
     try:
         while done or not os.path.exists(command["stop"]):
             message = consumer.poll(0.05)
-            if message is not None and message.error() is None:
+            if message is not None and message.error() is not None:
+                check_passes(message.error())
+            elif message is not None:
                 note({"partition": message.partition(), "offset": message.offset()})
                 done[message.partition()] = message.offset() + 1
             if not done:
@@ -228,9 +251,44 @@ def member(command):
             except KafkaException as error:
                 # In the middle of a rebalance: again after it, for what stays ours.
                 print(f"commit: {error}", file=sys.stderr)
+                check_passes(error.args[0])
     finally:
         consumer.close()
         events.close()
+
+
+def check_passes(error):
+    if error.fatal() or error.code() not in PASSING:
+        raise KafkaException(error)
+
+
+def stream(command):
+    """Sends until it is told to stop, and notes each acknowledgement."""
+    failures = []
+    sent = [0] * command["partitions"]
+    producer = Producer({"bootstrap.servers": command["bootstrap"], "enable.idempotence": True})
+    events = open(command["output"], "a", buffering=1, encoding="utf-8")
+
+    def delivered(error, message):
+        if error is not None:
+            failures.append(error)
+            return
+        number = int(message.value().decode().rstrip("|").split("-")[1])
+        event = {"partition": message.partition(), "number": number, "offset": message.offset()}
+        events.write(json.dumps(event) + "\n")
+
+    while not failures and not os.path.exists(command["stop"]):
+        partition = sum(sent) % len(sent)
+        value = f"{partition}-{sent[partition]}|"
+        sent[partition] += 1
+        producer.produce(command["topic"], partition=partition, value=value, on_delivery=delivered)
+        producer.poll(command["pauseMs"] / 1000)
+    while not failures and len(producer) > 0:
+        producer.poll(0.1)
+    if failures:
+        raise KafkaException(failures[0])
+    events.write(json.dumps({"sent": sent}) + "\n")
+    events.close()
 
 
 COMMANDS = {
@@ -239,6 +297,7 @@ COMMANDS = {
     "produce": produce,
     "consume": consume,
     "member": member,
+    "stream": stream,
 }
 
 

@@ -5,7 +5,7 @@ import asyncio
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import CommitFailedError, for_code
-from contract import ACKS, TIMEOUT_S, UNANSWERED_S, Member, Wanted, read_records, serve
+from contract import ACKS, TIMEOUT_S, UNANSWERED_S, Member, Stream, Wanted, read_records, serve
 
 
 async def create(command):
@@ -105,5 +105,38 @@ async def member(command):
         await consumer.stop()
 
 
+async def stream(command):
+    noted = Stream(command)
+    # Not acknowledged yet; a failed one ends the command.
+    waiting = set()
+    failures = []
+    producer = AIOKafkaProducer(bootstrap_servers=command["bootstrap"], enable_idempotence=True)
+
+    def acked(future, partition, number):
+        waiting.discard(future)
+        if future.exception() is None:
+            noted.acked(partition, number, future.result().offset)
+        else:
+            failures.append(future.exception())
+
+    await producer.start()
+    try:
+        while not failures and (record := noted.next()) is not None:
+            partition, number, value = record
+            future = await producer.send(command["topic"], partition=partition, value=value)
+            waiting.add(future)
+            future.add_done_callback(lambda done, at=(partition, number): acked(done, *at))
+            await asyncio.sleep(command["pauseMs"] / 1000)
+        while waiting and not failures:
+            await asyncio.wait(waiting)
+            await asyncio.sleep(0)
+        if failures:
+            raise failures[0]
+        noted.ended()
+    finally:
+        await producer.stop()
+
+
 if __name__ == "__main__":
-    serve(*(lambda command, run=run: asyncio.run(run(command)) for run in (create, produce, consume, member)))
+    commands = (create, produce, consume, member, stream)
+    serve(*(lambda command, run=run: asyncio.run(run(command)) for run in commands))

@@ -89,8 +89,35 @@ class Member:
         self._events.write(json.dumps(event) + "\n")
 
 
-def serve(create, produce, consume, member=None):
-    commands = {"create": create, "produce": produce, "consume": consume, "member": member}
+class Stream:
+    """What a stream command is to send, and what it notes."""
+
+    def __init__(self, command):
+        self._stop = command["stop"]
+        self._sent = [0] * command["partitions"]
+        self._events = open(command["output"], "a", buffering=1, encoding="utf-8")
+
+    def next(self):
+        """Partition, number and value of the next record; None when it is over."""
+        if os.path.exists(self._stop):
+            return None
+        partition = sum(self._sent) % len(self._sent)
+        number = self._sent[partition]
+        self._sent[partition] += 1
+        return partition, number, f"{partition}-{number}|".encode()
+
+    def acked(self, partition, number, offset):
+        self._note({"partition": partition, "number": number, "offset": offset})
+
+    def ended(self):
+        self._note({"sent": self._sent})
+
+    def _note(self, event):
+        self._events.write(json.dumps(event) + "\n")
+
+
+def serve(create, produce, consume, member=None, stream=None):
+    commands = {"create": create, "produce": produce, "consume": consume, "member": member, "stream": stream}
     for line in sys.stdin:
         command = json.loads(line)
         try:

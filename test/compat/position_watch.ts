@@ -1,0 +1,102 @@
+/**
+ * Looks at the positions of a group while its members live, their coordinators die and come back: what is committed never
+ * goes back, and nobody begins anew below it (I6).
+ *
+ * A member notes a record before it commits it. What is noted after a look at the committed offsets is therefore either
+ * above them or read again.
+ */
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Cluster } from '../harness/cluster.ts';
+import { ConnectionLostError } from '../harness/connection.ts';
+import { GroupSession, type GroupSessionOptions, RejoinError } from '../harness/group_session.ts';
+import type { GroupMember } from './group_member.ts';
+
+const lookEachMs = 700;
+const tryAgainMs = 50;
+
+export class PositionWatch {
+  readonly #cluster: Cluster;
+  readonly #options: GroupSessionOptions;
+  readonly #members: readonly GroupMember[];
+  readonly #seen: number[];
+  readonly #run: Promise<void>;
+  #committed: ReadonlyMap<number, number> = new Map();
+  #turn = 0;
+  #isOver: boolean = false;
+  #failure: Error | null = null;
+  looks = 0;
+
+  constructor(cluster: Cluster, group: string, topic: string, members: readonly GroupMember[]) {
+    this.#cluster = cluster;
+    this.#members = members;
+    this.#seen = members.map(() => 0);
+    this.#options = {
+      group,
+      topic,
+      partitions: 0,
+      instance: null,
+      sessionTimeoutMs: 0,
+      rebalanceTimeoutMs: 0,
+    };
+    this.#run = this.#work().catch((error: unknown) => {
+      this.#failure = error instanceof Error ? error : new Error(String(error));
+    });
+  }
+
+  assertHealthy(): void {
+    if (this.#failure !== null) throw this.#failure;
+  }
+
+  async stop(): Promise<void> {
+    this.#isOver = true;
+    await this.#run;
+  }
+
+  /** What the group has committed, by partition. */
+  async committed(): Promise<ReadonlyMap<number, number>> {
+    for (;;) {
+      this.#turn += 1;
+      const up = this.#cluster.ids.filter((id) => this.#cluster.isUp(id));
+      const broker = this.#cluster.broker(up[this.#turn % up.length] ?? 1);
+      let session: GroupSession | null = null;
+      try {
+        session = await GroupSession.connect(broker, this.#options);
+        return await session.committed();
+      } catch (error) {
+        if (!(error instanceof ConnectionLostError || error instanceof RejoinError)) throw error;
+      } finally {
+        session?.close();
+      }
+      await sleep(tryAgainMs);
+    }
+  }
+
+  async #work(): Promise<void> {
+    while (!this.#isOver) {
+      const committed = await this.committed();
+      for (const [partition, offset] of this.#committed)
+        assert(
+          (committed.get(partition) ?? -1) >= offset,
+          `${this.#options.group}: ${committed.get(partition)} is committed for partition ${partition}, it was ${offset} before`,
+        );
+      for (const [at, member] of this.#members.entries()) this.#checkNew(at, member);
+      this.#committed = committed;
+      this.looks += 1;
+      await sleep(lookEachMs);
+    }
+  }
+
+  #checkNew(at: number, member: GroupMember): void {
+    const events = member.events;
+    for (const event of events.slice(this.#seen[at])) {
+      if (!('partition' in event)) continue;
+      const position = this.#committed.get(event.partition) ?? 0;
+      assert(
+        event.offset >= position,
+        `${member.name} reads partition ${event.partition} at ${event.offset}, where ${position} was committed: ${member.state}`,
+      );
+    }
+    this.#seen[at] = events.length;
+  }
+}

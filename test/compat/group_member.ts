@@ -1,6 +1,7 @@
 /** A member of a consumer group: a process of another people's client, and what it notes of its life. */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { NotedLines } from './noted_lines.ts';
 import type { Program } from './peers/program_peer.ts';
 
 export interface MemberOptions {
@@ -21,7 +22,7 @@ type Event =
 export class GroupMember {
   readonly name: string;
   readonly #program: Program;
-  readonly #output: string;
+  readonly #life: NotedLines<Event>;
   readonly #stop: string;
   readonly #run: Promise<Error | null>;
   #error: Error | null = null;
@@ -29,9 +30,10 @@ export class GroupMember {
   constructor(name: string, program: Program, options: MemberOptions) {
     this.name = name;
     this.#program = program;
-    this.#output = join(program.dir, 'life');
+    const output = join(program.dir, 'life');
+    this.#life = new NotedLines(output);
     this.#stop = join(program.dir, 'stop');
-    const command = { command: 'member', ...options, output: this.#output, stop: this.#stop };
+    const command = { command: 'member', ...options, output, stop: this.#stop };
     // The answer comes at the end of its life, which nobody may wait for.
     this.#run = program.run(command).then(
       () => null,
@@ -55,15 +57,8 @@ export class GroupMember {
   }
 
   /** All that it has noted so far. */
-  get events(): Event[] {
-    if (!existsSync(this.#output)) return [];
-    const text = readFileSync(this.#output, 'utf8');
-    // The last line may be half written.
-    const whole = text.slice(0, text.lastIndexOf('\n') + 1);
-    return whole
-      .split('\n')
-      .filter((line) => line !== '')
-      .map((line) => JSON.parse(line) as Event);
+  get events(): readonly Event[] {
+    return this.#life.lines();
   }
 
   /** What it had after each rebalance. */

@@ -103,7 +103,7 @@ export class BrokerControl {
     if (broker === undefined)
       return refused(
         ErrorCode.BROKER_ID_NOT_REGISTERED,
-        `Broker ID ${brokerId} is not currently registered.`,
+        `Broker ID ${brokerId} is not currently registered`,
       );
     if (this.#sessions === null && !broker.fenced)
       return refused(
@@ -126,7 +126,7 @@ export class BrokerControl {
     if (broker === undefined)
       return refused(
         ErrorCode.BROKER_ID_NOT_REGISTERED,
-        `Broker ID ${brokerId} is not currently registered.`,
+        `Broker ID ${brokerId} is not currently registered`,
       );
     const stale = staleEpoch(broker, request.brokerEpoch);
     if (stale !== null) return stale;

@@ -3,11 +3,18 @@
  * that there is a reason for. A suite brings its steps, the differences with their reasons, and verbs of its own.
  */
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { suite, type Test } from 'uvu';
-import { BrokerProcess, millrace, type Settings } from '../harness/broker_process.ts';
+import {
+  BrokerProcess,
+  type Launcher,
+  millrace,
+  type Settings,
+} from '../harness/broker_process.ts';
+import { Cluster } from '../harness/cluster.ts';
 import { kafkaLauncher } from './kafka_broker.ts';
 import { type Program, startJava } from './peers/program_peer.ts';
 
@@ -22,16 +29,22 @@ export interface Difference {
   readonly millrace?: RegExp;
 }
 
+/** A broker, or the brokers of a cluster. */
+export interface Subject {
+  readonly bootstrap: string;
+  /** Of a cluster, what holds the brokers' own, which have their ids as names. */
+  readonly dataDir: string;
+  readonly cluster: Cluster | null;
+}
+
 /** A step that is no tool of Kafka's; answers with lines to compare. */
-export type Verb = (
-  tools: Tools,
-  broker: BrokerProcess,
-  args: readonly string[],
-) => Promise<string[]>;
+export type Verb = (tools: Tools, broker: Subject, args: readonly string[]) => Promise<string[]>;
 
 export interface Comparison {
   /** Beside what a Kafka of one node needs. */
   readonly settings?: Settings;
+  /** Clusters of so many brokers, in place of one broker each. */
+  readonly brokers?: number;
   readonly steps: readonly string[];
   readonly differences: readonly Difference[];
   readonly verbs?: Readonly<Record<string, Verb>>;
@@ -60,9 +73,23 @@ const classes: Readonly<Record<string, string>> = {
   'kafka-groups': 'org.apache.kafka.tools.GroupsCommand',
   'kafka-console-consumer': 'org.apache.kafka.tools.consumer.ConsoleConsumer',
   'kafka-dump-log': 'org.apache.kafka.tools.DumpLogSegments',
+  'kafka-reassign-partitions': 'org.apache.kafka.tools.reassign.ReassignPartitionsCommand',
+  'kafka-leader-election': 'org.apache.kafka.tools.LeaderElectionCommand',
+  'kafka-metadata-quorum': 'org.apache.kafka.tools.MetadataQuorumCommand',
+  'kafka-cluster': 'org.apache.kafka.tools.ClusterTool',
 };
 
+/** Where the address goes that a tool is to ask. */
+function addressed(name: string, bootstrap: string, args: readonly string[]): readonly string[] {
+  if (name === 'kafka-dump-log') return args;
+  // This one takes it behind its subcommand, the others before anything else.
+  const at = name === 'kafka-cluster' ? 1 : 0;
+  return [...args.slice(0, at), '--bootstrap-server', bootstrap, ...args.slice(at)];
+}
+
 const settleTries = 10;
+/** Kafka needs seconds to notice that a broker is gone, and more when it led the quorum. */
+const clusterSettleTries = 60;
 const settleMs = 500;
 
 /** The steps of a text: one a line, empty lines for the eye. */
@@ -84,8 +111,7 @@ export class Tools {
   }
 
   /** What the command prints, and how it ends. */
-  async run(broker: BrokerProcess, name: string, args: readonly string[]): Promise<string[]> {
-    const isOffline = name === 'kafka-dump-log';
+  async run(broker: Subject, name: string, args: readonly string[]): Promise<string[]> {
     const output = join(this.dir, 'output');
     let errors: string;
     let status = 'ends with success';
@@ -93,7 +119,7 @@ export class Tools {
       errors = await this.#java.run({
         command: 'tool',
         class: classes[name],
-        args: isOffline ? args : ['--bootstrap-server', broker.bootstrap, ...args],
+        args: addressed(name, broker.bootstrap, args),
         input: null,
         output,
       });
@@ -106,7 +132,7 @@ export class Tools {
   }
 
   /** Writes one record by the producer of Java: topic, partition, timestamp. */
-  async produce(broker: BrokerProcess, args: readonly string[]): Promise<string[]> {
+  async produce(broker: Subject, args: readonly string[]): Promise<string[]> {
     const [topic, partition, time] = args;
     const input = join(this.dir, 'input');
     const record = { key: '6b', value: '76', headers: [], timestamp: Number(time) };
@@ -125,7 +151,7 @@ export class Tools {
   }
 
   /** Puts in what only the broker knows: `@id(topic)`. */
-  async complete(broker: BrokerProcess, step: string): Promise<string> {
+  async complete(broker: Subject, step: string): Promise<string> {
     const topic = /@id\((\w+)\)/.exec(step)?.[1];
     if (topic === undefined) return step;
     const lines = await this.run(broker, 'kafka-topics', ['--describe', '--topic', topic]);
@@ -140,8 +166,47 @@ const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 /** Neither empty, nor of a stack trace, nor of a log, nor of how the peer lets a tool exit. */
 function isSaid(line: string): boolean {
   const noise =
-    /^\s*$|^\s+(?:at |\.\.\. )|^Caused by: |^\[[\w-]+\] (?:ERROR|WARN) |ToolExit|^exit with |IllegalStateException: the tool exited/;
+    /^\s*$|^\s+(?:at |\.\.\. )|^Caused by: |^\[[\w |-]+\] (?:ERROR|WARN) |ToolExit|^exit with |IllegalStateException: the tool exited/;
   return !noise.test(line);
+}
+
+/** Starts what a comparison is about, and says how to end it. */
+async function startSubject(
+  launcher: () => Launcher,
+  { brokers = 1, settings = {} }: Comparison,
+): Promise<[Subject, () => Promise<void>]> {
+  if (brokers === 1) {
+    const all = { ...oneNode, ...settings };
+    const broker = await BrokerProcess.start({ launcher: launcher(), settings: all });
+    const { bootstrap, dataDir } = broker;
+    return [{ bootstrap, dataDir, cluster: null }, () => broker.dispose()];
+  }
+  const dataDir = mkdtempSync(join(tmpdir(), 'millrace-comparison-'));
+  const cluster = await Cluster.start({ brokers, settings, dataDir, launcher });
+  const end = async (): Promise<void> => {
+    await cluster.dispose();
+    rmSync(dataDir, { recursive: true });
+  };
+  return [{ bootstrap: cluster.bootstrap, dataDir, cluster }, end];
+}
+
+/** Names addresses and directories alike, wherever they are. */
+function named({ bootstrap, dataDir, cluster }: Subject, line: string): string {
+  let text = line;
+  for (const id of cluster?.ids ?? []) {
+    const { host, port } = cluster!.broker(id);
+    const controller = cluster!.controllerEndpoint(id);
+    text = text
+      .replaceAll(`${dataDir}/${id}/logs`, `<directory ${id}>`)
+      .replaceAll(`${dataDir}/${id}`, `<directory ${id}>`)
+      .replaceAll(`${host}:${port}`, `<address ${id}>`)
+      .replaceAll(new RegExp(`\\b${port}\\b`, 'g'), `<port ${id}>`)
+      .replaceAll(`${host}:${controller.port}`, `<controller ${id}>`);
+  }
+  return text
+    .replaceAll(`${dataDir}/logs`, '<directory>')
+    .replaceAll(dataDir, '<directory>')
+    .replaceAll(bootstrap, '<address>');
 }
 
 /** The tests of a comparison, one a step. The caller runs them. */
@@ -149,8 +214,8 @@ export function comparisonSuite(name: string, comparison: Comparison): Test {
   const { steps, differences, settling } = comparison;
   const test = suite(name);
   let tools: Tools;
-  let kafka: BrokerProcess;
-  let ours: BrokerProcess;
+  let kafka: Subject;
+  let ours: Subject;
   const closers: (() => Promise<void>)[] = [];
   const met = new Set<Difference>();
 
@@ -158,11 +223,13 @@ export function comparisonSuite(name: string, comparison: Comparison): Test {
     const java = await startJava();
     closers.push(() => java.close());
     tools = new Tools(java);
-    const settings = { ...oneNode, ...comparison.settings };
-    kafka = await BrokerProcess.start({ launcher: kafkaLauncher(), settings });
-    closers.push(() => kafka.dispose());
-    ours = await BrokerProcess.start({ launcher: millrace, settings });
-    closers.push(() => ours.dispose());
+    const start = async (launcher: () => Launcher): Promise<Subject> => {
+      const [subject, end] = await startSubject(launcher, comparison);
+      closers.push(end);
+      return subject;
+    };
+    kafka = await start(kafkaLauncher);
+    ours = await start(() => millrace);
   });
 
   test.after(async () => {
@@ -170,21 +237,14 @@ export function comparisonSuite(name: string, comparison: Comparison): Test {
     for (const close of closers) await close();
   });
 
-  const run = async (broker: BrokerProcess, step: string): Promise<string[]> => {
+  const run = async (broker: Subject, step: string): Promise<string[]> => {
     const [verb = '', ...args] = (await tools.complete(broker, step)).split(' ');
     const lines = await runVerb(broker, verb, args);
-    const plain = lines.map((line) =>
-      comparison.normalised(
-        line
-          .replaceAll(`${broker.dataDir}/logs`, '<directory>')
-          .replaceAll(broker.dataDir, '<directory>')
-          .replaceAll(broker.bootstrap, '<address>'),
-      ),
-    );
+    const plain = lines.map((line) => comparison.normalised(named(broker, line)));
     return comparison.isUnordered === true ? plain.sort(byText) : plain;
   };
 
-  const runVerb = (broker: BrokerProcess, verb: string, args: string[]): Promise<string[]> => {
+  const runVerb = (broker: Subject, verb: string, args: string[]): Promise<string[]> => {
     if (verb === 'produce') return tools.produce(broker, args);
     const own = comparison.verbs?.[verb];
     return own === undefined ? tools.run(broker, verb, args) : own(tools, broker, args);
@@ -206,7 +266,8 @@ export function comparisonSuite(name: string, comparison: Comparison): Test {
 
   for (const [index, step] of steps.entries())
     test(`${index + 1}: ${step}`, async () => {
-      const triesMax = settling?.test(step) === true ? settleTries : 1;
+      const patience = comparison.brokers === undefined ? settleTries : clusterSettleTries;
+      const triesMax = settling?.test(step) === true ? patience : 1;
       for (let tries = 1; ; tries += 1) {
         const expected = await run(kafka, step);
         const actual = await run(ours, step);

@@ -21,6 +21,8 @@ CompressionCodecs[CompressionTypes.ZSTD] = () => ({
 });
 
 const codecs = { none: 'None', gzip: 'GZIP', snappy: 'Snappy', lz4: 'LZ4', zstd: 'ZSTD' };
+/** What a commit hears that comes too late. */
+const movedOn = new Set(['ILLEGAL_GENERATION', 'UNKNOWN_MEMBER_ID']);
 const acksOf = { 0: 0, 1: 1, all: -1 };
 
 function connect(bootstrap) {
@@ -148,7 +150,13 @@ async function member({ bootstrap, topic, group }, assigned, processed, isStoppe
       eachMessage: async ({ partition, message }) => {
         processed(partition, message.offset);
         const offset = String(BigInt(message.offset) + 1n);
-        await consumer.commitOffsets([{ topic, partition, offset }]);
+        try {
+          await consumer.commitOffsets([{ topic, partition, offset }]);
+        } catch (error) {
+          // The group has gone on without us: the next owner reads the record again. KafkaJS, which joins anew of its own
+          // accord while a message is processed, would take this error for one that ends the consumer.
+          if (!movedOn.has(error.cause?.type)) throw error;
+        }
       },
     });
     while (!isStopped() && failure === null) await wait(50);

@@ -6,7 +6,6 @@
  */
 import type { FlushEvents } from '../engine/log/flush_group.ts';
 import { FlushGroup, flushEachMaxDefault } from '../engine/log/flush_group.ts';
-import type { Delay } from '../engine/log/flush_linger.ts';
 import type { LogConfig } from '../engine/log/log_config.ts';
 import { parentOf, partitionDirectoryName } from '../engine/log/partition_directory.ts';
 import { PartitionLog } from '../engine/log/partition_log.ts';
@@ -25,7 +24,6 @@ export interface LogDirsOptions {
   readonly logger: Logger;
   /** Runs the function after the events of the current turn. */
   readonly defer: (run: () => void) => void;
-  readonly delay?: Delay | undefined;
   readonly events: (path: string) => FlushEvents;
   /** Whose logs these are, for the checkpoints. */
   readonly replicas: () => Iterable<PartitionReplica>;
@@ -56,7 +54,7 @@ export class LogDirs {
   readonly #cache: SegmentCache = new SegmentCache(openSegmentsMax);
 
   constructor(options: LogDirsOptions) {
-    const { disk, clock, defer, delay, events, logDirs } = options;
+    const { disk, clock, defer, events, logDirs } = options;
     this.#options = options;
     this.#dirs = logDirs.map((data) => {
       const { path } = data;
@@ -67,7 +65,6 @@ export class LogDirs {
         dir: path,
         events: events(path),
         defer,
-        delay,
         flushEachMax,
       });
       return { ...data, group, logs: 0 };

@@ -233,7 +233,6 @@ export class Shard {
       logDirs: data.logDirs,
       logger,
       defer: (run) => this.#defer(run),
-      delay: (run, ms) => void setTimeout(() => this.#endTurn(run), ms).unref(),
       onHighWatermark: (leader) => this.#onHighWatermark(leader),
       onWritten: (leader) => this.#onWritten(leader),
       propose: (leader, proposal) => this.#proposals.propose(leader, proposal),

@@ -7,7 +7,6 @@
  */
 import { ErrorCode } from '../engine/error_code.gen.ts';
 import type { FlushEvents } from '../engine/log/flush_group.ts';
-import type { Delay } from '../engine/log/flush_linger.ts';
 import { parentOf, partitionDirectoryName } from '../engine/log/partition_directory.ts';
 import type { PartitionLog } from '../engine/log/partition_log.ts';
 import { type Clock, type Disk, DiskError, type Random } from '../engine/ports.ts';
@@ -43,8 +42,6 @@ export interface ShardPartitionsOptions
   readonly logger: Logger;
   /** Runs the function after the events of the current turn. */
   readonly defer: (run: () => void) => void;
-  /** Without it no write waits for others. */
-  readonly delay?: Delay;
   /** Calls `run` when the cleaner does not touch the log's files any more. */
   readonly release: (log: PartitionLog, run: () => void) => void;
   /** Has main write down log starts, and lower recovery points. */

@@ -45,8 +45,6 @@ export type CoordinatorEffect =
       readonly type: 'append';
       readonly appendId: number;
       readonly records: readonly GroupRecord[];
-      /** How long the write may wait for others to share its flush with. Milliseconds. */
-      readonly lingerMs: number;
     }
   /** To be sent. Whatever it depends on is committed. */
   | { readonly type: 'reply'; readonly token: number; readonly reply: GroupReply }

@@ -123,12 +123,11 @@ export class CoordinatorRuntime {
   /**
    * Hands records out, to be stored as one batch. What clients are told because of them is told in `outcome.committed`;
    * memory may run ahead of the log as long as `outcome.failed` brings it back.
-   * @param lingerMs how long the write may wait for others to share its flush with
    */
-  append(records: readonly GroupRecord[], outcome: Outcome, lingerMs: number = 0): void {
+  append(records: readonly GroupRecord[], outcome: Outcome): void {
     assert(records.length > 0, 'an append without records');
     this.#lastAppendId += 1;
-    this.#effects.push({ type: 'append', appendId: this.#lastAppendId, records, lingerMs });
+    this.#effects.push({ type: 'append', appendId: this.#lastAppendId, records });
     if (this.keeps('answers wait for the log'))
       this.#undecided.push({ appendId: this.#lastAppendId, outcome });
     else outcome.committed();

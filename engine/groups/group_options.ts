@@ -9,8 +9,6 @@ export interface GroupOptions {
   readonly maxSize: number;
   /** `offset.metadata.max.bytes`. */
   readonly offsetMetadataMaxBytes: number;
-  /** `group.coordinator.append.linger.ms`: what an offset commit may wait for others; -1: see `offset_commit.ts`. */
-  readonly appendLingerMs: number;
   /** `offsets.retention.minutes`, in milliseconds. */
   readonly offsetsRetentionMs: number;
   /** `offsets.retention.check.interval.ms`. */
@@ -35,7 +33,6 @@ export const defaultGroupOptions: GroupOptions = {
   initialRebalanceDelayMs: 3_000,
   maxSize: 2_147_483_647,
   offsetMetadataMaxBytes: 4_096,
-  appendLingerMs: -1,
   offsetsRetentionMs: 10_080 * 60_000,
   offsetsRetentionCheckIntervalMs: 600_000,
   consumerSessionTimeoutMs: 45_000,

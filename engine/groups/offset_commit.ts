@@ -38,9 +38,6 @@ export function checkClassicCommit(
   return ErrorCode.NONE;
 }
 
-const lingerMsMax = 20;
-const lingerShare = 0.01;
-
 /** Says of each partition why it is refused, NONE for not. */
 export type PartitionCheck = (
   topic: OffsetCommitRequest['topics'][number],
@@ -76,46 +73,21 @@ export function storeCommit(
     runtime.reply(token, { api: 'OffsetCommit', body: { topics } });
     return;
   }
-  const lingerMs = lingerOf(runtime, offsets, accepted);
   for (const { key } of accepted) offsets.begin(key);
   const records = accepted.map((entry) => ({ type: 'OffsetCommit' as const, ...entry }));
-  runtime.append(
-    records,
-    {
-      committed: () => {
-        for (const { key, value } of accepted) {
-          offsets.end(key);
-          offsets.apply(key, value);
-        }
-        runtime.reply(token, { api: 'OffsetCommit', body: { topics } });
-      },
-      failed: (error) => {
-        for (const { key } of accepted) offsets.end(key);
-        runtime.reply(token, { api: 'OffsetCommit', body: withError({ topics }, error) });
-      },
+  runtime.append(records, {
+    committed: () => {
+      for (const { key, value } of accepted) {
+        offsets.end(key);
+        offsets.apply(key, value);
+      }
+      runtime.reply(token, { api: 'OffsetCommit', body: { topics } });
     },
-    lingerMs,
-  );
-}
-
-/**
- * How long the commit may wait for others to share its flush with. Unless that is set, no longer than a hundredth of the
- * time since the last commit of its partitions: who commits every few seconds does not notice, who commits after each
- * message is not held up.
- */
-function lingerOf(
-  { options, wallMs }: CoordinatorRuntime,
-  offsets: GroupOffsets,
-  commits: readonly { readonly key: OffsetCommitKey }[],
-): number {
-  if (options.appendLingerMs >= 0) return options.appendLingerMs;
-  let lingerMs = lingerMsMax;
-  for (const { key } of commits) {
-    const before = offsets.get(key.topic, key.partition);
-    if (before === undefined) return 0;
-    lingerMs = Math.min(lingerMs, (wallMs - Number(before.commitTimestamp)) * lingerShare);
-  }
-  return Math.max(0, Math.floor(lingerMs));
+    failed: (error) => {
+      for (const { key } of accepted) offsets.end(key);
+      runtime.reply(token, { api: 'OffsetCommit', body: withError({ topics }, error) });
+    },
+  });
 }
 
 function commitValue(

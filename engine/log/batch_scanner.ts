@@ -24,7 +24,7 @@ const firstReadBytes = 4096;
 let sharedBuffer: Uint8Array | null = null;
 
 export class BatchScanner {
-  readonly #disk: Disk;
+  readonly #disk: Pick<Disk, 'read'>;
   readonly #fd: number;
   readonly #end: number;
   readonly #checkCrc: boolean;
@@ -50,7 +50,7 @@ export class BatchScanner {
    * @param offset the first batch's base offset is at least this
    */
   constructor(
-    disk: Disk,
+    disk: Pick<Disk, 'read'>,
     fd: number,
     position: number,
     end: number,

@@ -17,8 +17,8 @@ export interface FoundBatch {
 
 /** The first valid batch after `damagedAt` in the segment whose offsets are `offset` or later; null if there is none. */
 export function findNextBatch(
-  disk: Disk,
-  segment: Segment,
+  disk: Pick<Disk, 'read'>,
+  segment: Pick<Segment, 'fd' | 'size' | 'baseOffset'>,
   damagedAt: number,
   offset: number,
 ): FoundBatch | null {

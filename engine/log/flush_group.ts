@@ -8,7 +8,6 @@
  */
 import { ErrorCode } from '../error_code.gen.ts';
 import type { Clock, Disk, DiskError } from '../ports.ts';
-import { type Delay, FlushLinger } from './flush_linger.ts';
 import { asDiskError, FlushSet } from './flush_set.ts';
 import type { PartitionLog } from './partition_log.ts';
 
@@ -33,8 +32,6 @@ export interface FlushGroupOptions {
   readonly events: FlushEvents;
   /** Runs the function after the current turn's events: setImmediate. */
   readonly defer: (run: () => void) => void;
-  /** Without it no write lingers. */
-  readonly delay?: Delay | undefined;
   /** With more dirty files and directories than this, one syncfs(2) takes the place of a flush for each. */
   readonly flushEachMax: number;
 }
@@ -51,7 +48,6 @@ export class FlushGroup {
   #dirty: PartitionLog[] = [];
   #writing: PartitionLog[] = [];
   #isTurnScheduled: boolean = false;
-  readonly #linger: FlushLinger;
   #unflushed: PartitionLog[] = [];
   #flushing: PartitionLog[] = [];
   #isFlushing: boolean = false;
@@ -69,7 +65,6 @@ export class FlushGroup {
     this.#options = options;
     options.disk.watchFileSystem(options.dir);
     this.#onTurn = () => this.#endTurn();
-    this.#linger = new FlushLinger(options.clock, options.delay, () => this.#endLinger());
     this.#onFlushEnd = (error) => this.#endFlush(error);
     this.#onLogFailure = (error) => this.#fail(error);
   }
@@ -109,25 +104,15 @@ export class FlushGroup {
    * After an append: the log is written at the end of the turn and flushed as soon as may be.
    * @param isUrgent the write alone is waited for. Else a few bytes may wait for the end of the flush that is under way:
    *   only the next one acknowledges them, and a write beside a flush may have to wait for it on the thread
-   * @param lingerMs how long the write may wait for others to share its flush with, if nothing urgent comes
    */
-  markDirty(log: PartitionLog, isUrgent: boolean, lingerMs: number = 0): void {
+  markDirty(log: PartitionLog, isUrgent: boolean): void {
     if (this.#failure !== null) return;
     if (isUrgent) log.isUrgent = true;
     if (!log.isQueued) {
       log.isQueued = true;
       this.#dirty.push(log);
     }
-    const mayLinger = !isUrgent && log.config.durability === 'fsync';
-    if (!(mayLinger && this.#linger.start(lingerMs))) this.#scheduleTurn();
-  }
-
-  /** What has waited for company has several logs as a rule: one flush for all costs less than one each. */
-  #endLinger(): void {
-    // A turn or the end of a flush writes it as well, and may have done so.
-    if (this.#isTurnScheduled || this.#isFlushing || this.#dirty.length === 0) return;
-    this.#writeDirty(false);
-    this.#startFlush(1);
+    this.#scheduleTurn();
   }
 
   /** Writes now what is pending of the log, and not at the end of the turn: others are about to take it over. */
@@ -167,7 +152,6 @@ export class FlushGroup {
   }
 
   #writeDirty(mayHold: boolean): void {
-    this.#linger.clear();
     const logs = this.#dirty;
     this.#dirty = this.#writing;
     this.#writing = logs;
@@ -210,8 +194,7 @@ export class FlushGroup {
     this.#unflushed.push(log);
   }
 
-  /** @param eachMax with more files than that, the whole file system */
-  #startFlush(eachMax: number = this.#options.flushEachMax): void {
+  #startFlush(): void {
     if (this.#failure !== null) return;
     if (this.#unflushed.length === 0) {
       this.#becomeIdle();
@@ -226,8 +209,8 @@ export class FlushGroup {
       log.flush.isQueued = false;
       if (this.#logs.has(log)) log.flush.begin(this.#set);
     }
-    const { disk, dir } = this.#options;
-    this.#set.flush(disk, dir, eachMax, this.#onFlushEnd);
+    const { disk, dir, flushEachMax } = this.#options;
+    this.#set.flush(disk, dir, flushEachMax, this.#onFlushEnd);
   }
 
   #endFlush(error: DiskError | null): void {

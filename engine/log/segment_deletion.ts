@@ -45,13 +45,13 @@ export class SegmentDeletion {
   }
 
   /**
-   * Begins a new segment at the log's end, so that the one before can go. False, and nothing done, while batches are
-   * pending.
+   * Begins a new segment at the log's end, so that the one before can go; an empty one does as it is. False, and nothing
+   * done, while batches are pending.
    * @throws DiskError
    */
   roll(nowMs: number): boolean {
     if (this.#appender.hasPending) return false;
-    this.#appender.roll(nowMs);
+    if (this.#parts.segments.active.size > 0) this.#appender.roll(nowMs);
     return true;
   }
 

@@ -27,7 +27,6 @@ export function readGroups(settings: Settings): GroupConfig {
     initialRebalanceDelayMs: settings.number('group.initial.rebalance.delay.ms'),
     maxSize: settings.number('group.max.size'),
     offsetMetadataMaxBytes: settings.number('offset.metadata.max.bytes'),
-    appendLingerMs: settings.number('group.coordinator.append.linger.ms'),
     offsetsRetentionMs: settings.number('offsets.retention.minutes') * minuteMs,
     offsetsRetentionCheckIntervalMs: settings.number('offsets.retention.check.interval.ms'),
     consumerSessionTimeoutMs: settings.number('group.consumer.session.timeout.ms'),

@@ -193,7 +193,7 @@ export class PartitionCoordinator implements Parkable {
     answer?.(reply);
   }
 
-  #append({ appendId, records, lingerMs }: CoordinatorEffect & { type: 'append' }): ErrorCode {
+  #append({ appendId, records }: CoordinatorEffect & { type: 'append' }): ErrorCode {
     const { clock, compression } = this.#options;
     const nowMs = clock.wallMs();
     const timestamp = BigInt(nowMs);
@@ -205,7 +205,7 @@ export class PartitionCoordinator implements Parkable {
     info.baseTimestamp = timestamp;
     info.maxTimestamp = timestamp;
     info.offsetOfMaxTimestamp = 0;
-    const append = new CoordinatorAppend(this, appendId, lingerMs);
+    const append = new CoordinatorAppend(this, appendId);
     this.#appends.add(append);
     return this.leader.append(batch, 0, batch.length, info, true, nowMs, append, result);
   }
@@ -289,13 +289,11 @@ function encodeRecords(
 class CoordinatorAppend implements AppendWaiter {
   endOffset = 0;
   readonly appendId: number;
-  readonly lingerMs: number;
   readonly #coordinator: PartitionCoordinator;
 
-  constructor(coordinator: PartitionCoordinator, appendId: number, lingerMs: number) {
+  constructor(coordinator: PartitionCoordinator, appendId: number) {
     this.#coordinator = coordinator;
     this.appendId = appendId;
-    this.lingerMs = lingerMs;
   }
 
   /** Its memory is nobody else's: there is nothing to give back. */

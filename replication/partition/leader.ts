@@ -36,8 +36,6 @@ import { type PartitionReplica, safeEndOf } from './replica.ts';
 export interface AppendWaiter {
   /** Set by `append`: the offset that follows the batch. */
   endOffset: number;
-  /** How long the write may wait for others to share its flush with, in milliseconds; none: not at all. */
-  readonly lingerMs?: number;
   /** The batch is in the page cache, or never will be: its memory belongs to the caller again. */
   onWritten(error: ErrorCode): void;
   /**
@@ -238,8 +236,7 @@ export class PartitionLeader implements PartitionReplica {
     else {
       this.#writing.push(waiter);
       // Followers wait for the write: they fetch and flush it while this replica does.
-      const isUrgent = !allReplicas || !this.#isr.isAlone;
-      this.flushGroup.markDirty(this.log, isUrgent, waiter.lingerMs);
+      this.flushGroup.markDirty(this.log, !allReplicas || !this.#isr.isAlone);
     }
     if (!allReplicas) return error;
     if (waiter.endOffset <= this.#highWatermark) waiter.onCommitted(ErrorCode.NONE);

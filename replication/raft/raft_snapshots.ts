@@ -63,6 +63,8 @@ export class RaftSnapshots {
   readonly #options: RaftSnapshotsOptions;
   #partial: { readonly id: SnapshotId; readonly file: PartialSnapshot } | null = null;
   #isWriting: boolean = false;
+  /** All of one is there, and the disk is waited for: it is neither given up nor followed by another one. */
+  #isEnding: boolean = false;
   #isClosed: boolean = false;
   #lastMs: number;
   #notBeforeMs = Number.NEGATIVE_INFINITY;
@@ -76,7 +78,7 @@ export class RaftSnapshots {
 
   /** Something was committed. @param records all of it, as of now; read later, slice by slice */
   committed(records: () => Iterable<MetadataRecord>): void {
-    if (this.#partial !== null || this.#isClosed || !this.#isDue()) return;
+    if (this.#partial !== null || this.#isEnding || this.#isClosed || !this.#isDue()) return;
     const { settings, log, codec, wallMs } = this.#options;
     const id = log.deliveredId;
     const content = { id, voters: log.deliveredVoters, records: records() };
@@ -113,6 +115,10 @@ export class RaftSnapshots {
 
   /** A piece from the leader. When it was the last one, one of the callbacks follows. */
   receive(id: SnapshotId, size: number, position: number, bytes: Uint8Array): void {
+    if (this.#isEnding) {
+      this.#refuse(id);
+      return;
+    }
     try {
       if (position === 0) {
         this.#giveUp();
@@ -171,6 +177,7 @@ export class RaftSnapshots {
   /** Never rejects. */
   async #finish(id: SnapshotId, file: PartialSnapshot, bytesBefore: number): Promise<void> {
     const { log, settings, now } = this.#options;
+    this.#isEnding = true;
     try {
       await file.finish();
       if (this.#partial?.file !== file || id.endOffset <= (log.snapshotId?.endOffset ?? 0)) {
@@ -185,6 +192,8 @@ export class RaftSnapshots {
       this.#prune(id);
     } catch (error) {
       this.#couldNot(error);
+    } finally {
+      this.#isEnding = false;
     }
   }
 
@@ -202,6 +211,7 @@ export class RaftSnapshots {
   async #install(id: SnapshotId, file: PartialSnapshot): Promise<void> {
     const { settings, codec, log, awaits, handOut, dispatch, onWarning, now } = this.#options;
     const { files } = settings;
+    this.#isEnding = true;
     try {
       const snapshot = decoded(id, file.readAll(), codec);
       if (typeof snapshot === 'string') {
@@ -227,6 +237,8 @@ export class RaftSnapshots {
     } catch (error) {
       this.#refuse(id);
       this.#couldNot(error);
+    } finally {
+      this.#isEnding = false;
     }
   }
 

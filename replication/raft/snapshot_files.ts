@@ -77,10 +77,10 @@ export class SnapshotFiles {
     this.#ids = this.#ids.filter((one) => !isSame(one, id));
   }
 
+  /** At once: the next file of this name may be another one. @throws DiskError */
   remove(id: SnapshotId): void {
     this.forget(id);
-    // What stays is removed another time, or does no harm.
-    this.#disk.removeTree(this.#path(id, suffix), () => {});
+    this.#disk.unlink(this.#path(id, suffix));
   }
 
   #add(id: SnapshotId): void {
@@ -142,10 +142,10 @@ export class PartialSnapshot {
     onNamed();
   }
 
-  /** Nothing becomes of it. */
+  /** Nothing becomes of it. At once: the same one may be begun anew. @throws DiskError */
   abandon(): void {
     this.#close();
-    this.#options.disk.removeTree(this.#options.from, () => {});
+    this.#options.disk.unlink(this.#options.from);
   }
 
   #close(): void {

@@ -103,7 +103,8 @@ async function dumpAll(): Promise<void> {
     filesOf(/__cluster_metadata-0.*\.log$/),
     '--cluster-metadata-decoder',
   );
-  assert.match(metadata, /"type":"TOPIC_RECORD"/);
+  // What was there before the last snapshot but one is only in the snapshots.
+  assert.match(metadata, /"type":"[A-Z_]+_RECORD"/);
   const checkpoints = filesOf(/__cluster_metadata-0.*\.checkpoint$/);
   const states = await dump(checkpoints, '--cluster-metadata-decoder');
   assert.match(states, /"type":"TOPIC_RECORD"/);

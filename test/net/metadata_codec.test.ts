@@ -145,7 +145,13 @@ test('control records, with the keys of Kafka', () => {
     type: 'KRaftVersion',
     kraftVersion: 1,
   });
-  assert.equal(metadataCodec.decodeControl(new Uint8Array([0, 0, 0, 3]), version.value), null);
+  const header = { type: 'SnapshotHeader', lastContainedLogTimestamp: 7 } as const;
+  const encodedHeader = metadataCodec.encodeControl(header);
+  assert.deepEqual([...encodedHeader.key], [0, 0, 0, 3]);
+  assert.deepEqual(metadataCodec.decodeControl(encodedHeader.key, encodedHeader.value), header);
+  const footer = metadataCodec.encodeControl({ type: 'SnapshotFooter' });
+  assert.deepEqual([...footer.key], [0, 0, 0, 4]);
+  assert.equal(metadataCodec.decodeControl(new Uint8Array([0, 0, 0, 99]), version.value), null);
 });
 
 test.run();

@@ -54,10 +54,6 @@ export class LogWorld {
   flushEachMax = 8;
   /** Whether somebody waits for the write of what is appended, and not for its flush alone. */
   isUrgent: () => boolean = () => true;
-  /** How long what is appended may wait for others. */
-  lingerMs = 0;
-  /** What is to be run later, and after how many milliseconds. */
-  readonly delayed: { readonly run: () => void; readonly ms: number }[] = [];
   setAsideDamage = true;
   log!: PartitionLog;
   group!: FlushGroup;
@@ -89,7 +85,6 @@ export class LogWorld {
       clock,
       dir: logDir,
       defer: (run) => this.#deferred.push(run),
-      delay: (run, ms) => this.delayed.push({ run, ms }),
       flushEachMax: this.flushEachMax,
       events: {
         onWritten: (_log, from, to, error) => this.written.push({ from, to, error }),
@@ -141,7 +136,7 @@ export class LogWorld {
       wallMs,
       result,
     );
-    this.group.markDirty(this.log, this.isUrgent(), this.lingerMs);
+    this.group.markDirty(this.log, this.isUrgent());
     return { code, result, bytes };
   }
 

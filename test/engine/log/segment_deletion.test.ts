@@ -182,6 +182,16 @@ test('all of a log can go: the next record gets the next offset, and a restart b
   assert.equal(world.put().result.baseOffset, 4);
 });
 
+test('an empty segment is not followed by another one of the same name', () => {
+  const world = logOf(2);
+  for (let count = 0; count < 3; count += 1) assert(world.log.deletion.roll(startMs));
+  assert.equal(world.log.segmentCount, 3);
+  world.put();
+  world.settle();
+  assert.deepEqual(world.log.deletion.removeInPlace(4).length, 6);
+  assert.equal(world.log.segmentCount, 1);
+});
+
 for (let seed = 1; seed <= 20; seed += 1)
   test(`records that were deleted unflushed and went with the power leave a log that begins at its start, seed ${seed}`, () => {
     const world = new LogWorld({ durability: 'os', segmentBytes: 300 }, { seed }).open();

@@ -50,7 +50,7 @@ function tombstone(topic: string): GroupRecord {
 }
 
 function append(appendId: number, ...topics: string[]): CoordinatorEffect {
-  return { type: 'append', appendId, records: topics.map(tombstone), lingerMs: 0 };
+  return { type: 'append', appendId, records: topics.map(tombstone) };
 }
 
 interface Fixture {

@@ -42,6 +42,8 @@ export function goldenVectors(name: MessageName): GoldenVector[] {
   return vectors;
 }
 
+const firstOwnTag = 10_000;
+
 export type UnknownTagsVector = [name: MessageName, version: number, json: Json, hex: string];
 
 export function unknownTagVectors(): UnknownTagsVector[] {
@@ -71,7 +73,7 @@ function structValue(struct: StructSchema, version: number, json: Json): object 
   const names = new Set(Object.keys(members));
   const value: { [name: string]: unknown } = {};
   for (const field of struct.fields) {
-    const present = inRange(field.versions, version);
+    const present = inRange(field.versions, version) && !isOwn(field);
     assert.equal(names.delete(field.name), present, `${struct.name}.${field.name} v${version}`);
     value[field.name] = present
       ? fieldValue(field, version, members[field.name] as Json)
@@ -79,6 +81,11 @@ function structValue(struct: StructSchema, version: number, json: Json): object 
   }
   assert.equal(names.size, 0, `${struct.name} v${version}: the schema lacks ${[...names]}`);
   return value;
+}
+
+/** Brokers of Millrace tell each other more than Kafka knows, in tagged fields that others skip. */
+function isOwn({ tag }: FieldSchema): boolean {
+  return tag !== null && tag >= firstOwnTag;
 }
 
 function fieldValue(field: FieldSchema, version: number, json: Json): unknown {

@@ -18,6 +18,7 @@ import { Calibration } from './micro/calibration.ts';
 import { type Measurement, measureAll } from './micro/measure.ts';
 import { formatTable } from './micro/report.ts';
 import { openBatchSuite } from './suites/batch.ts';
+import { openCleanerSuite } from './suites/cleaner.ts';
 import { openCodecSuite } from './suites/codec.ts';
 import { openFabricSuite } from './suites/fabric.ts';
 import { openLogSuite } from './suites/log.ts';
@@ -146,7 +147,13 @@ if (options === null) {
   process.stdout.write(usage);
   process.exitCode = 2;
 } else {
-  const suites = [openCodecSuite(), openBatchSuite(), openLogSuite(), await openFabricSuite()];
+  const suites = [
+    openCodecSuite(),
+    openBatchSuite(),
+    openLogSuite(),
+    openCleanerSuite(),
+    await openFabricSuite(),
+  ];
   const calibration = new Calibration();
   try {
     process.exitCode = await runAll(options, suites, calibration);

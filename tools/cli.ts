@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { logLevels } from '../net/logger.ts';
+import { wholeNumber } from './cli/options.ts';
 import type { ClusterOptions } from './cluster.ts';
 import { ExitCode, type StartOptions } from './start_options.ts';
 
@@ -30,7 +31,7 @@ Exit codes:
 export async function main(argv: readonly string[]): Promise<void> {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', ignoreClosedPipe);
   try {
-    await program().parseAsync(argv);
+    await (await program(argv[2])).parseAsync(argv);
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     // Help and version asked for have exit code 0; help shown because no command was given is a usage error.
@@ -43,14 +44,75 @@ function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE') throw error;
 }
 
-function program(): Command {
+/** The commands other than `start` and `cluster`; what they need is loaded when they are called. */
+const commands: readonly {
+  readonly name: string;
+  readonly description: string;
+  readonly load: () => Promise<Command>;
+}[] = [
+  {
+    name: 'topic',
+    description: 'topics: create, list, describe, alter, delete, add-partitions',
+    load: async () => (await import('./commands/topic.ts')).topicCommand(),
+  },
+  {
+    name: 'produce',
+    description: 'send messages from standard input, a file, or the command line',
+    load: async () => (await import('./commands/produce.ts')).produceCommand(),
+  },
+  {
+    name: 'consume',
+    description: 'print messages',
+    load: async () => (await import('./commands/consume.ts')).consumeCommand(),
+  },
+  {
+    name: 'group',
+    description: 'consumer groups: list, describe with lag, reset, delete',
+    load: async () => (await import('./commands/group.ts')).groupCommand(),
+  },
+  {
+    name: 'config',
+    description: 'settings of topics, brokers and groups: describe, alter',
+    load: async () => (await import('./commands/config.ts')).configCommand(),
+  },
+  {
+    name: 'cluster-info',
+    description: 'brokers, controller, log directories and the quorum',
+    load: async () => (await import('./commands/cluster_info.ts')).clusterInfoCommand(),
+  },
+  {
+    name: 'bench',
+    description: 'measure: produce, consume, latency',
+    load: async () => (await import('./commands/bench.ts')).benchCommand(),
+  },
+  {
+    name: 'log',
+    description: 'look at data directories, without a broker: dump, verify',
+    load: async () => (await import('./commands/log.ts')).logCommand(),
+  },
+];
+
+/** @param called the first argument, which may name a command */
+async function program(called: string | undefined): Promise<Command> {
   const command = new Command('millrace')
     .description('A distributed log that speaks the Kafka protocol.')
     .version(version(), '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .exitOverride();
-  command.addCommand(startCommand().copyInheritedSettings(command));
-  command.addCommand(clusterCommand().copyInheritedSettings(command));
+  command.addCommand(inheriting(command, startCommand()));
+  command.addCommand(inheriting(command, clusterCommand()));
+  for (const { name, description, load } of commands) {
+    const isWanted = called === name;
+    const one = isWanted ? await load() : new Command(name).description(description);
+    command.addCommand(inheriting(command, one));
+  }
+  return command;
+}
+
+/** Errors of commands and of their own commands are those of the program. */
+function inheriting(parent: Command, command: Command): Command {
+  command.copyInheritedSettings(parent);
+  for (const one of command.commands) inheriting(command, one);
   return command;
 }
 
@@ -111,15 +173,6 @@ function clusterCommand(): Command {
       const { runCluster } = await import('./cluster.ts');
       await runCluster(options);
     });
-}
-
-function wholeNumber(least: number, most: number): (text: string) => number {
-  return (text) => {
-    const number = Number(text);
-    if (!Number.isInteger(number) || number < least || number > most)
-      throw new InvalidArgumentError(`Allowed: a whole number from ${least} to ${most}.`);
-    return number;
-  };
 }
 
 function collectSetting(text: string, earlier: readonly string[]): readonly string[] {

@@ -17,6 +17,12 @@ function entryPoints(tree: Tree): string[] {
   return tree.paths.filter((path) => named.has(path) || /^bench\/[^/]+\.ts$/.test(path));
 }
 
+/** What the package exports (`"./…"` in package.json) is there for its users. */
+function published(tree: Tree): Set<string> {
+  const paths = (tree.texts.get('package.json') ?? '').matchAll(/"\.\/([^"*]+\.ts)"/g);
+  return new Set(Array.from(paths, (match) => match[1] as string));
+}
+
 /** The files that a file leads to: those that it imports, and those whose path stands in a string (workers, spawned programs). */
 function edges(path: string, { imports, strings }: Scan): string[] {
   const targets: string[] = [];
@@ -57,7 +63,7 @@ export function deadFiles(tree: Tree): Problem[] {
 }
 
 /**
- * Exports that no other file imports. A type that its own file uses may stay exported: it is part of the signature
+ * Exports that no other file imports, but for those of the package. A type that its own file uses may stay exported: it is part of the signature
  * of something else there, and callers may want to name it.
  */
 export function unusedExports(tree: Tree): Problem[] {
@@ -72,8 +78,10 @@ export function unusedExports(tree: Tree): Problem[] {
     }
   }
   const problems: Problem[] = [];
+  const entries = published(tree);
   for (const [path, { code, exports }] of tree.scans) {
     const names = taken.get(path);
+    if (entries.has(path)) continue;
     if (path.endsWith('.gen.ts') || names?.has('*') === true) continue;
     for (const { name, line, isType } of exports) {
       if (names?.has(name) === true || name === 'default') continue;

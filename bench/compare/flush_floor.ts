@@ -5,7 +5,7 @@
  */
 import fs from 'node:fs';
 import { join } from 'node:path';
-import type { Histogram } from './histogram.ts';
+import type { Histogram } from '../../tools/histogram.ts';
 
 export interface FloorPlan {
   /** On the disk under test. Made, and removed at the end. */
@@ -46,8 +46,8 @@ async function appendSteadily(
   const record = Buffer.alloc(recordBytes, 7);
   const total = perSecond * seconds;
   const startedMs = performance.now();
-  let flushing: Promise<void> | null = null;
-  for (let sent = 0; sent < total || flushing !== null; ) {
+  let isFlushing = false;
+  for (let sent = 0; latency.count < total; ) {
     const elapsedMs = performance.now() - startedMs;
     const due = Math.min(total, Math.floor((elapsedMs * perSecond) / 1_000) + 1);
     for (; sent < due; sent += 1) {
@@ -56,10 +56,11 @@ async function appendSteadily(
       file.size += recordBytes;
       file.dueMs.push(startedMs + (sent * 1_000) / perSecond);
     }
-    flushing ??=
-      flush(files, latency)?.then(() => {
-        flushing = null;
-      }) ?? null;
+    const flushing = isFlushing ? null : flush(files, latency);
+    if (flushing !== null) {
+      isFlushing = true;
+      void flushing.then(() => (isFlushing = false));
+    }
     await new Promise((resolve) => setImmediate(resolve));
   }
 }

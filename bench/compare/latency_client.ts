@@ -1,7 +1,8 @@
 /** The raw produce clients of the latency works: one connection, one record a request. */
+
+import { Histogram } from '../../tools/histogram.ts';
 import { buildBatch } from './batch.ts';
 import { sleep } from './children.ts';
-import { Histogram } from './histogram.ts';
 import { produceError, produceFrame } from './requests.ts';
 import { WireClient } from './wire_client.ts';
 

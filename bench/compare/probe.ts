@@ -3,8 +3,8 @@
  * what a user who wants something else feels of the load that goes on meanwhile.
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { Histogram } from '../../tools/histogram.ts';
 import { sleep } from './children.ts';
-import { Histogram } from './histogram.ts';
 import { ApiKey, request } from './wire.ts';
 import { WireClient } from './wire_client.ts';
 

@@ -11,14 +11,17 @@ import { join } from 'node:path';
 import type { Address, Command, Launcher, Settings } from '../harness/broker_process.ts';
 import { installJava } from './peers/install.ts';
 
-const machine = ['-Xmx512m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'];
+const smallMachine = ['-Xmx512m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'];
 const logging = [
   '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn',
   '-Dorg.slf4j.simpleLogger.log.kafka.server=info',
 ];
 
-/** A fresh launcher: it remembers the ports that it chose. */
-export function kafkaLauncher(): Launcher {
+/**
+ * A fresh launcher: it remembers the ports that it chose.
+ * @param machine options of the JVM; by default a small heap, and a compiler that does not compete with the test
+ */
+export function kafkaLauncher(machine: readonly string[] = smallMachine): Launcher {
   let address: Address = { host: '127.0.0.1', port: 0 };
   return {
     async command(dataDir: string, port: number, settings: Settings): Promise<Command> {

@@ -209,7 +209,7 @@ export function rideThroughSuite(program: RidingProgram, plans: readonly GroupPl
   test(`${kills} kills of leaders`, async () => {
     await runScenario(options, async (run) => {
       const { dataDir } = run;
-      const launcher = isKafka ? { launcher: kafkaLauncher } : {};
+      const launcher = isKafka ? { launcher: () => kafkaLauncher() } : {};
       const cluster = await Cluster.start({ settings, dataDir, ...launcher });
       try {
         await allKills(program, plans, run, cluster);

@@ -11,12 +11,16 @@ export interface StreamOptions {
   readonly topic: string;
   readonly partitions: number;
   readonly pauseMs: number;
+  /** Of librdkafka alone: its own, over the defaults. */
+  readonly settings?: Readonly<Record<string, string | number>>;
 }
 
 export interface Acknowledged {
   readonly partition: number;
   readonly number: number;
   readonly offset: number;
+  /** When it was told, in milliseconds since 1970; of librdkafka alone. */
+  readonly ms?: number;
 }
 
 /** What it has to say in the end: how many records it has sent to each partition. */
@@ -69,6 +73,20 @@ export class StreamProducer {
         );
       await sleep(lookAgainMs);
     }
+  }
+
+  /** The longest time between two acknowledgements of a partition, the later one of them after `sinceMs`, by partition. */
+  gapsSince(sinceMs: number): number[] {
+    const last = new Map<number, number>();
+    const gaps = new Array<number>(this.#partitions).fill(0);
+    for (const line of this.#noted.lines()) {
+      if (!('partition' in line) || line.ms === undefined) continue;
+      const { partition, ms } = line;
+      if (ms > sinceMs)
+        gaps[partition] = Math.max(gaps[partition]!, ms - (last.get(partition) ?? ms));
+      last.set(partition, ms);
+    }
+    return gaps;
   }
 
   /** The offset behind the last acknowledged record, by partition. */

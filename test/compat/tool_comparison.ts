@@ -228,7 +228,7 @@ export function comparisonSuite(name: string, comparison: Comparison): Test {
       closers.push(end);
       return subject;
     };
-    kafka = await start(kafkaLauncher);
+    kafka = await start(() => kafkaLauncher());
     ours = await start(() => millrace);
   });
 

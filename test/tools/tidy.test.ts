@@ -132,6 +132,14 @@ test('a worker named in a string is used', () => {
   assert.deepEqual(check(files, ['net/broker.ts']), []);
 });
 
+test('what the package exports need not be imported by anybody', () => {
+  const files = {
+    'package.json': '{ "exports": { "./client": "./net/client/client.ts" } }',
+    'net/client/client.ts': 'export const a = 1;\n',
+  };
+  assert.deepEqual(check(files), []);
+});
+
 test('an export that nobody imports is found; a type may stay if its own file uses it', () => {
   const of = (text: string, user = ''): string[] =>
     check({ 'net/a.ts': text, 'net/b.ts': user }, ['net/a.ts', 'net/b.ts']);

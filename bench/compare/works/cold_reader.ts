@@ -4,11 +4,11 @@
  */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { Histogram } from '../../../tools/histogram.ts';
 import { BATCH_HEADER_BYTES, BatchField, buildBatch } from '../batch.ts';
 import { RunningBroker, settle } from '../broker.ts';
 import { produceBulk } from '../bulk_client.ts';
 import { run, sleep } from '../children.ts';
-import { Histogram } from '../histogram.ts';
 import { drainCommand } from '../kcat.ts';
 import { sync } from '../machine.ts';
 import type { Figures, Values } from '../measure.ts';

@@ -1,8 +1,9 @@
 /** W9: 1,000 connections that each send one small produce request a second. */
+
+import { Histogram } from '../../../tools/histogram.ts';
 import { buildBatch } from '../batch.ts';
 import { settle } from '../broker.ts';
 import { sleep } from '../children.ts';
-import { Histogram } from '../histogram.ts';
 import { sync } from '../machine.ts';
 import { type Figures, measure, shares } from '../measure.ts';
 import { deleteTopic, makeTopic, produceError, produceFrame, withClient } from '../requests.ts';

@@ -1,8 +1,9 @@
 /** W10: one producer at a steady rate, three consumers that read the tail, all on one partition. */
+
+import { Histogram } from '../../../tools/histogram.ts';
 import { BATCH_HEADER_BYTES, BatchField, buildBatch } from '../batch.ts';
 import { settle } from '../broker.ts';
 import { sleep } from '../children.ts';
-import { Histogram } from '../histogram.ts';
 import { sync, warmPageCache } from '../machine.ts';
 import { type Figures, measure, shares } from '../measure.ts';
 import {

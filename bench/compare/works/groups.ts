@@ -1,5 +1,6 @@
 /** G1 to G3: consumer groups on brokers that are up. A thousand members each with a connection of its own, and commits. */
 import { join } from 'node:path';
+import { Histogram } from '../../../tools/histogram.ts';
 import { settle } from '../broker.ts';
 import { sleep } from '../children.ts';
 import { ConsumerMember } from '../consumer_member.ts';
@@ -12,7 +13,6 @@ import {
   findCoordinator,
   heartbeatError,
 } from '../group_requests.ts';
-import { Histogram } from '../histogram.ts';
 import { sync } from '../machine.ts';
 import { type Figures, measure, shares, type Values } from '../measure.ts';
 import { deleteTopic, makeTopic, withClient } from '../requests.ts';

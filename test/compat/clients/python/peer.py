@@ -266,7 +266,8 @@ def stream(command):
     """Sends until it is told to stop, and notes each acknowledgement."""
     failures = []
     sent = [0] * command["partitions"]
-    producer = Producer({"bootstrap.servers": command["bootstrap"], "enable.idempotence": True})
+    settings = {"bootstrap.servers": command["bootstrap"], "enable.idempotence": True}
+    producer = Producer({**settings, **command.get("settings", {})})
     events = open(command["output"], "a", buffering=1, encoding="utf-8")
 
     def delivered(error, message):
@@ -275,6 +276,7 @@ def stream(command):
             return
         number = int(message.value().decode().rstrip("|").split("-")[1])
         event = {"partition": message.partition(), "number": number, "offset": message.offset()}
+        event["ms"] = time.time() * 1000
         events.write(json.dumps(event) + "\n")
 
     while not failures and not os.path.exists(command["stop"]):

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite } from 'uvu';
-import { Histogram } from '../../../bench/compare/histogram.ts';
+import { Histogram } from '../../tools/histogram.ts';
 
 const test = suite('bench/compare/histogram');
 

@@ -1,0 +1,82 @@
+/**
+ * Three brokers on this machine, of Millrace or of Kafka: how long partitions take no records when one is killed, what
+ * acks=all costs and how long it takes, and how fast a broker that was down catches up.
+ *
+ *   node bench/cluster.ts --broker kafka --works failover,rdkafka,load,latency,catch-up [--trials 5] [--durability os]
+ *
+ * `--durability fsync` is Millrace as it is shipped, and Kafka with flush.messages=1 on the topic; `os` is Kafka as it is
+ * shipped, and Millrace with log.durability=os. Kafka's JVMs have the options of its own start scripts.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { kafkaLauncher } from '../test/compat/kafka_broker.ts';
+import { Cluster } from '../test/harness/cluster.ts';
+import { ClusterView } from '../test/harness/cluster_view.ts';
+import { failoverOfRawClient, failoverOfRdkafka } from './cluster/failover.ts';
+import { catchUp, latency, load } from './cluster/replicated_load.ts';
+
+export interface Bench {
+  readonly cluster: Cluster;
+  readonly view: ClusterView;
+  readonly topic: string;
+  readonly partitions: number;
+  readonly trials: number;
+  /** Where the payload goes. */
+  readonly dir: string;
+}
+
+const works: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
+  failover: failoverOfRawClient,
+  rdkafka: failoverOfRdkafka,
+  load,
+  latency,
+  'catch-up': catchUp,
+};
+const jvm = [
+  ...['-Xmx1G', '-Xms1G', '-server', '-XX:+UseG1GC', '-XX:MaxGCPauseMillis=20'],
+  ...['-XX:InitiatingHeapOccupancyPercent=35', '-XX:+ExplicitGCInvokesConcurrent'],
+];
+const topic = 'measured';
+const partitions = 6;
+const { values } = parseArgs({
+  options: {
+    broker: { type: 'string', default: 'millrace' },
+    works: { type: 'string', default: Object.keys(works).join(',') },
+    trials: { type: 'string', default: '5' },
+    durability: { type: 'string', default: 'fsync' },
+  },
+});
+const isKafka = values.broker === 'kafka';
+const isFlushed = values.durability === 'fsync';
+const settings = {
+  'min.insync.replicas': 2,
+  'offsets.topic.replication.factor': 3,
+  ...(isKafka ? {} : { 'log.durability': values.durability }),
+};
+const chosen = values.works.split(',');
+for (const work of chosen)
+  if (works[work] === undefined)
+    throw new Error(`--works ${work}: there are ${Object.keys(works).join(', ')}`);
+
+const dataDir = mkdtempSync(join(tmpdir(), 'millrace-bench-'));
+const launcher = isKafka ? { launcher: () => kafkaLauncher(jvm) } : {};
+const cluster = await Cluster.start({ settings, dataDir, ...launcher });
+const view = new ClusterView(cluster, [topic]);
+try {
+  const admin = await cluster.client(1);
+  const configs = isKafka && isFlushed ? { 'flush.messages': 1 } : {};
+  await admin.createTopic(topic, partitions, configs, 3);
+  admin.close();
+  console.log(`${values.broker}, durability ${values.durability}`);
+  const bench = { cluster, view, topic, partitions, trials: Number(values.trials), dir: dataDir };
+  for (const work of chosen) {
+    await view.whole(120_000);
+    await works[work]?.(bench);
+  }
+} finally {
+  view.close();
+  await cluster.dispose();
+  rmSync(dataDir, { recursive: true });
+}

@@ -1,0 +1,125 @@
+/** acks=all to three replicas: what it costs, how long it takes, and a broker that has to catch up. */
+import { randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ErrorCode } from '../../engine/error_code.gen.ts';
+import { record } from '../../test/harness/client.ts';
+import type { Bench } from '../cluster.ts';
+import { run } from '../compare/children.ts';
+import { readStat } from '../compare/proc.ts';
+
+const backMs = 300_000;
+const loadMiB = 256;
+const rounds = 4;
+const lineBytes = 1_024;
+const latencySeconds = 10;
+const perSecond = 200;
+const missedMiB = 1_536;
+
+/** Lines of 1 KiB that do not compress. */
+function payload({ dir }: Bench, mib: number): string {
+  const file = join(dir, `payload-${mib}`);
+  const lines = Array.from({ length: (mib * 1_048_576) / lineBytes }, () =>
+    randomBytes((lineBytes / 4) * 3).toString('base64'),
+  );
+  writeFileSync(file, `${lines.join('\n')}\n`);
+  return file;
+}
+
+/** kcat writes the file to all partitions; answers with the milliseconds. */
+function produce({ cluster, topic }: Bench, file: string): Promise<number> {
+  const settings = ['acks=all', 'linger.ms=5', 'batch.size=1000000', 'batch.num.messages=100000'];
+  const options = settings.flatMap((one) => ['-X', one]);
+  return run(['kcat', '-P', '-b', cluster.bootstrap, '-t', topic, ...options, '-l', file], {
+    timeoutMs: backMs,
+  });
+}
+
+function cpuMs({ cluster }: Bench): number {
+  return cluster.ids
+    .filter((id) => cluster.isUp(id))
+    .reduce((sum, id) => sum + readStat(cluster.broker(id).pid).cpuMs, 0);
+}
+
+/** CPU of all three brokers for each MiB, and the rate; the first round warms up. */
+export async function load(bench: Bench): Promise<void> {
+  const file = payload(bench, loadMiB);
+  await bench.view.electPreferred();
+  for (let round = 0; round < rounds; round += 1) {
+    await sleep(1_000);
+    const before = cpuMs(bench);
+    const ms = await produce(bench, file);
+    await sleep(300);
+    const cpu = (cpuMs(bench) - before) / loadMiB;
+    const rate = Math.round((loadMiB * 1_048_576) / lineBytes / (ms / 1_000));
+    console.log(
+      `load, ${round === 0 ? 'dropped' : `round ${round}`}: ${cpu.toFixed(2)} ms of CPU on three brokers for each MiB, ${rate} messages of 1 KiB a second`,
+    );
+  }
+}
+
+/** Sends one record of 1 KiB after the other, on time whatever the answers do; answers with how long each took, in ms. */
+async function openLoop(bench: Bench, seconds: number): Promise<number[]> {
+  const { view, topic, partitions } = bench;
+  const value = randomBytes(512).toString('hex');
+  const begun = performance.now();
+  const answers: Promise<number>[] = [];
+  for (let count = 0; count < seconds * perSecond; count += 1) {
+    const due = begun + (count * 1_000) / perSecond;
+    if (due > performance.now()) await sleep(due - performance.now());
+    const partition = count % partitions;
+    const client = await view.client(view.partition({ topic, partition })?.leaderId ?? 1);
+    if (client === null) throw new Error('no connection to a leader');
+    const sent = client.produce([{ topic, partition, batch: [record(value)] }]);
+    answers.push(
+      sent.then(([answer]) => {
+        if (answer?.errorCode !== ErrorCode.NONE) throw new Error(`refused: ${answer?.errorCode}`);
+        return performance.now() - due;
+      }),
+    );
+  }
+  return await Promise.all(answers);
+}
+
+function percentiles(times: readonly number[]): string {
+  const sorted = times.toSorted((a, b) => a - b);
+  const at = (part: number): string => sorted[Math.floor(sorted.length * part)]?.toFixed(2) ?? '-';
+  return `p50 ${at(0.5)} ms, p99 ${at(0.99)} ms`;
+}
+
+/** One record a request, 200 a second; the first run warms up. */
+export async function latency(bench: Bench): Promise<void> {
+  await bench.view.electPreferred();
+  await bench.view.refresh();
+  for (let round = 0; round < rounds; round += 1) {
+    const times = await openLoop(bench, latencySeconds);
+    const what = round === 0 ? 'dropped' : `round ${round}`;
+    console.log(`latency at ${perSecond}/s, ${what}: ${percentiles(times)}`);
+  }
+}
+
+/** A broker is down while others take records; how fast it catches up, and what those who write notice of it. */
+export async function catchUp(bench: Bench): Promise<void> {
+  const { cluster, view } = bench;
+  const file = payload(bench, loadMiB);
+  const down = 3;
+  await cluster.stop(down);
+  await view.refresh();
+  for (let mib = 0; mib < missedMiB; mib += loadMiB) await produce(bench, file);
+  console.log(`catching up, tail before: ${percentiles(await openLoop(bench, latencySeconds))}`);
+  let isWhole: boolean = false;
+  const at = performance.now();
+  await cluster.restart(down);
+  const readyMs = performance.now() - at;
+  const whole = view.whole(backMs).then(() => {
+    isWhole = true;
+    return performance.now() - at;
+  });
+  const beside: number[] = [];
+  while (!isWhole) beside.push(...(await openLoop(bench, 1)));
+  const ms = await whole;
+  console.log(
+    `catching up on ${missedMiB} MiB: in sync ${Math.round(ms)} ms after its start, of which ${Math.round(readyMs)} ms until it was ready: ${Math.round(missedMiB / (ms / 1_000))} MiB/s; tail meanwhile: ${percentiles(beside)}`,
+  );
+}

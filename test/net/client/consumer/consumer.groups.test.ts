@@ -1,0 +1,3 @@
+import { runConsumerGroupSuite } from '../../../harness/consumer_group_suite.ts';
+
+runConsumerGroupSuite('Millrace', undefined);

@@ -1,0 +1,3 @@
+import { runConsumerSuite } from '../../../harness/consumer_suite.ts';
+
+runConsumerSuite('Millrace', undefined);

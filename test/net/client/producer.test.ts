@@ -1,0 +1,3 @@
+import { runProducerSuite } from '../../harness/producer_suite.ts';
+
+runProducerSuite('Millrace', undefined);

@@ -1,0 +1,112 @@
+/** What people are told who cannot reach a broker, and with which exit code. */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { createServer as createHttpServer } from 'node:http';
+import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
+import { suite } from 'uvu';
+
+const test = suite('connect');
+const entry = join(import.meta.dirname, '..', '..', '..', 'tools', 'millrace.ts');
+
+interface Run {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+function millrace(...args: string[]): Promise<Run> {
+  return new Promise((resolve, reject) => {
+    const { MILLRACE_BOOTSTRAP: _, ...env } = process.env;
+    const child = spawn(process.execPath, [entry, ...args], { env, stdio: 'pipe' });
+    const texts = { out: '', err: '' };
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      texts.out += text;
+    });
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      texts.err += text;
+    });
+    child.once('error', reject);
+    child.once('close', (code) => resolve({ code, ...texts }));
+    child.stdin.end();
+  });
+}
+
+function listen(server: ReturnType<typeof createServer>): Promise<string> {
+  return new Promise((resolve) => {
+    server.listen(0, '127.0.0.1', () => {
+      resolve(`127.0.0.1:${(server.address() as AddressInfo).port}`);
+    });
+  });
+}
+
+test('no broker there', async () => {
+  const server = createServer();
+  const address = await listen(server);
+  await new Promise((resolve) => server.close(resolve));
+  const { code, out, err } = await millrace('topic', 'list', '-b', address, '--timeout', '1');
+  assert.deepEqual([code, out], [3, '']);
+  assert.match(err, new RegExp(`^millrace: .*${address}.*\\n  Check that the broker runs`));
+  const json = await millrace('topic', 'list', '-b', address, '--timeout', '1', '--json');
+  const { error } = JSON.parse(json.err) as { error: { code: string; remedy: string } };
+  assert.equal(error.code, 'BROKER_UNREACHABLE');
+});
+
+test('another service on that port', async () => {
+  const server = createHttpServer((_, response) => response.end('hello'));
+  const address = await listen(server);
+  try {
+    const { code, err } = await millrace('cluster-info', '-b', address, '--timeout', '2');
+    assert.equal(code, 3);
+    assert.match(err, /^millrace: .*\n {2}Check the port/);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+/** Command lines that are refused before anybody is asked, and how that begins. */
+const refused: [string[], RegExp][] = [
+  [['topic'], /^Usage: millrace topic /],
+  [['topic', 'creat'], /^error: unknown command 'creat'\n\(Did you mean create\?\)/],
+  [['topic', 'create'], /^error: missing required argument 'topic'/],
+  [['topic', 'create', 'x', '-p', '0'], /Allowed: a whole number from 1 to 100000\.$/m],
+  [['topic', 'alter', 'x', '--set', 'abc'], /Allowed: key=value\.$/m],
+  [['topic', 'list', '-b', 'nowhere:x'], /^millrace: .*nowhere/],
+  [['topic', 'alter', 'x'], /^millrace: there is nothing to change\.\n {2}Say what: --set/],
+  [['group', 'reset', 'g', '--to', 'there'], /Allowed: earliest, latest or an offset\.$/m],
+  [['group', 'reset', 'g', '--to-time', 'soon'], /Allowed: a date such as/],
+  [['group', 'reset', 'g', '--to', '1'], /^millrace: say what: either --topic, or --all-topics/],
+  [['group', 'reset', 'g', '--all-topics'], /^millrace: say where to: one of --to/],
+  [['config', 'describe', 'user', 'x'], /Allowed choices are topic, broker, group\.$/m],
+  [['consume', 'x', '--from', 'noon'], /Allowed: earliest, latest, an offset, a date/],
+  [['consume', 'x', '--tail', '1', '--from', '2'], /^millrace: --tail and --from cannot/],
+  [['consume', 'x', '-g', 'g', '--tail', '1'], /^millrace: a group begins where it has stopped/],
+  [['produce', 'x', '--acks', '2'], /Allowed: all, 1 or 0\.$/m],
+  [['produce', 'x', 'y', '--file', 'z'], /^millrace: values and --file cannot be combined/],
+  [['bench', 'produce', '--size', 'big'], /Allowed: a whole number from 8 to 100000000\.$/m],
+  [['log', 'dump', '--from', '-1'], /Allowed: a whole number from 0 to/],
+];
+
+test('wrong usage is told at once, with exit code 2', async () => {
+  const runs = refused.map(async ([args, text]) => {
+    const { code, err } = await millrace(...args);
+    assert.match(err, text, args.join(' '));
+    assert.equal(code, 2, args.join(' '));
+  });
+  await Promise.all(runs);
+});
+
+test('every command has help with examples', async () => {
+  const commands = ['topic', 'group', 'config', 'cluster-info', 'produce', 'consume', 'bench'];
+  const runs = commands.map(async (name) => {
+    const { code, out } = await millrace(name, '--help');
+    assert.equal(code, 0);
+    assert.match(out, /\nExamples:\n {2}\S/, name);
+    const wide = out.split('\n').filter((line) => line.length > 120);
+    assert.deepEqual(wide, [], name);
+  });
+  await Promise.all(runs);
+});
+
+test.run();

@@ -168,6 +168,8 @@ function openDirectory(
   }
   parts.logStartOffset = Math.max(options.logStartOffset, parts.segments.first.baseOffset);
   const isEpochsKnown = hasEpochs && loadEpochs(parts);
+  // What the file says of the rest may be from before a cut; the batches themselves tell.
+  parts.epochs.truncateFromEnd(Math.max(options.recoveryPoint, parts.logStartOffset));
   recoverSegments(parts, options, recovery);
   // A power cut took records that were never flushed (durability 'os') and had been deleted.
   if (parts.logEndOffset < parts.logStartOffset) restartLog(parts, parts.logStartOffset);

@@ -52,6 +52,35 @@ for (const offset of [79, 78, 51, 50, 21, 20, 1, 0]) {
   });
 }
 
+test('an epoch that was cut off does not come back with its file', () => {
+  const world = filled();
+  world.checkpoint();
+  // As for a follower, whose cut goes below what the checkpoint says.
+  let isLowered = false;
+  world.directory.writeCheckpoints([{ ...world.marks(), recoveryPoint: 50 }], () => {
+    isLowered = true;
+  });
+  world.settle();
+  assert(isLowered);
+  assert.equal(world.log.truncateTo(50), ErrorCode.NONE);
+  for (const [leaderEpoch, atMs] of [
+    [2, Array.from({ length: 20 }, (_, at) => at)],
+    [5, [20]],
+  ] as const) {
+    world.leaderEpoch = leaderEpoch;
+    world.put({ atMs });
+    world.settle();
+  }
+  const expected = [0, 20, 40, 70].map((startOffset, at) => ({
+    epoch: [0, 1, 2, 5][at],
+    startOffset,
+  }));
+  assert.deepEqual(world.log.epochs.entries, expected);
+  world.kill();
+  world.reopen();
+  assert.deepEqual(world.log.epochs.entries, expected, 'epoch 3 began at 60');
+});
+
 test('an offset at or past the end cuts nothing', () => {
   const world = filled();
   assert.equal(world.log.truncateTo(80), ErrorCode.NONE);

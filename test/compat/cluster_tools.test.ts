@@ -32,16 +32,6 @@ const stop: Verb = async (_, { cluster }, [id]) => {
   return [];
 };
 
-const pause: Verb = async (_, { cluster }, [id]) => {
-  cluster?.pause(Number(id));
-  return [];
-};
-
-const resume: Verb = async (_, { cluster }, [id]) => {
-  cluster?.resume(Number(id));
-  return [];
-};
-
 const withFiles =
   (tool: string): Verb =>
   (tools, broker, args) =>
@@ -92,8 +82,6 @@ comparisonSuite('cluster tools', {
     kill,
     stop,
     start,
-    pause,
-    resume,
     'kafka-reassign-partitions': withFiles('kafka-reassign-partitions'),
     'kafka-leader-election': withFiles('kafka-leader-election'),
   },

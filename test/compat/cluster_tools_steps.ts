@@ -5,7 +5,7 @@
 import { type Difference, stepsOf } from './tool_comparison.ts';
 
 /** Tool and arguments, divided by blanks. `@name` is what `file name` has written; the verbs
- * from `kill` to `resume` take a broker's id. */
+ * `kill`, `stop` and `start` take a broker's id. */
 export const steps: readonly string[] = stepsOf(`
 stop 3
 start 3
@@ -65,23 +65,6 @@ kafka-topics --describe
 kafka-leader-election --election-type preferred --topic three --partition 2
 kafka-topics --describe --topic three
 kafka-leader-election --election-type preferred --all-topic-partitions
-kafka-topics --describe
-
-file pending {"version":1,"partitions":[{"topic":"two","partition":0,"replicas":[2,3]}]}
-file beside {"version":1,"partitions":[{"topic":"single","partition":0,"replicas":[2]}]}
-pause 3
-kafka-reassign-partitions --reassignment-json-file @pending --execute
-kafka-reassign-partitions --list
-kafka-reassign-partitions --reassignment-json-file @pending --verify
-kafka-topics --describe --topic two
-kafka-reassign-partitions --reassignment-json-file @beside --execute
-kafka-reassign-partitions --reassignment-json-file @beside --execute --additional
-kafka-reassign-partitions --reassignment-json-file @beside --verify
-kafka-reassign-partitions --reassignment-json-file @pending --cancel
-kafka-reassign-partitions --reassignment-json-file @pending --cancel
-kafka-reassign-partitions --list
-kafka-reassign-partitions --reassignment-json-file @pending --verify
-resume 3
 kafka-topics --describe
 
 file topics {"version":1,"topics":[{"topic":"two"},{"topic":"three"}]}

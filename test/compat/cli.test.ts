@@ -173,7 +173,9 @@ test('messages are sent, and the groups that read them are moved and deleted', a
 });
 
 test('messages are printed from every place and in every form', async () => {
-  await output(['topic', 'create', 'greetings', '-p', '2']);
+  // The records are of 1970: Kafka looks for what is too old half a minute after its start.
+  const kept = ['-p', '2', '--set', 'retention.ms=-1'];
+  await output(['topic', 'create', 'greetings', ...kept]);
   const lines = ['one', 'two', 'three'].map(
     (value, at) =>
       `{"key":"k","value":"${value}","partition":1,"timestampMs":${1_000 * (at + 1)},"headers":{"h":"${at}"}}\n`,
@@ -193,19 +195,13 @@ test('messages are printed from every place and in every form', async () => {
   const verbose = await consume('--verbose', '-n', '1');
   assert.equal(verbose, 'greetings-1 @ 0  1970-01-01T00:00:01.000Z  key "k"  h="0"\n  one\n');
   // What comes out goes in again.
-  await output(['topic', 'create', 'copy', '-p', '2']);
+  await output(['topic', 'create', 'copy', ...kept]);
   await output(['produce', 'copy', '--jsonl', '-q'], await consume('--jsonl'));
   const copied = await output(['consume', 'copy', '--jsonl']);
   assert.equal(copied.replaceAll('copy', 'greetings'), await consume('--jsonl'));
 });
 
-/** At Millrace alone: at a new Kafka the first one has ended without a message, which is not understood yet. */
 test('a group reads what it has not read', async () => {
-  const output = async (args: readonly string[]): Promise<string> => {
-    const { code, out, err } = await run(brokers[0]?.bootstrap ?? '', args);
-    assert.deepEqual([code, err], [0, ''], args.join(' '));
-    return out;
-  };
   const consume = (...args: string[]): Promise<string> =>
     output(['consume', 'greetings', '--group', 'readers', ...args]);
   assert.equal(await consume('-n', '2'), 'one\ntwo\n');

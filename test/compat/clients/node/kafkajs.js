@@ -127,8 +127,6 @@ function take({ topicName: topic, partitions }, next, emit) {
   }
 }
 
-const disconnectMs = 10_000;
-
 async function member({ bootstrap, topic, group }, assigned, processed, isStopped) {
   const consumer = connect(bootstrap).consumer({
     groupId: group,
@@ -164,8 +162,7 @@ async function member({ bootstrap, topic, group }, assigned, processed, isStoppe
     while (!isStopped() && failure === null) await wait(50);
     if (failure !== null) throw failure;
   } finally {
-    // All connections are closed, and the group knows, when KafkaJS has been seen to wait on for ever.
-    await Promise.race([consumer.disconnect(), wait(disconnectMs)]);
+    await consumer.disconnect();
   }
 }
 

@@ -52,9 +52,10 @@ export function checkSegment(
     (bytes) => new TimeIndexCheck(bytes, file.baseOffset),
   );
   let isDamaged = false;
-  withFile(file.path, (fd) => {
+  // As long as it is now that the indexes have been read: where a broker writes, what they name is there by now.
+  withFile(file.path, (fd, size) => {
     let seen = 0;
-    for (const found of scanSegment(file, fd)) {
+    for (const found of scanSegment({ ...file, size }, fd)) {
       if (found.isDamage) {
         isDamaged = true;
         reportDamage(file, found, context);

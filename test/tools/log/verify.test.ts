@@ -55,6 +55,20 @@ test('a sound directory has no findings, in every codec', () => {
   }
 });
 
+test('what a broker adds after the segments were found, with its index entries, is no damage', () => {
+  const fixture = makeLogDirectory({ isClean: false });
+  try {
+    const path = fixture.file(segmentName(secondBase, '.log'));
+    const whole = readFileSync(path);
+    truncateSync(path, whole.length - whole.length / (batchCount / 2));
+    const found = findLogs(fixture.dir);
+    writeFileSync(path, whole);
+    assert.deepEqual(verify([found], []).findings, []);
+  } finally {
+    fixture.remove();
+  }
+});
+
 test('no byte of a batch can change without being noticed, be it the first or the last one', () => {
   const fixture = makeLogDirectory();
   try {

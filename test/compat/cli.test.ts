@@ -3,21 +3,12 @@
  * cluster can choose (ids, addresses, sizes, times).
  */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { join } from 'node:path';
 import { suite } from 'uvu';
 import { BrokerProcess } from '../harness/broker_process.ts';
+import { type CommandRun, runCommand } from '../harness/command_line.ts';
 import { kafkaLauncher } from './kafka_broker.ts';
 
 const test = suite('cli');
-const entry = join(import.meta.dirname, '..', '..', 'tools', 'millrace.ts');
-
-interface Run {
-  readonly code: number | null;
-  readonly out: string;
-  readonly err: string;
-}
-
 const brokers: BrokerProcess[] = [];
 
 test.before(async () => {
@@ -29,25 +20,8 @@ test.after(async () => {
   for (const broker of brokers) await broker.dispose();
 });
 
-function run(bootstrap: string, args: readonly string[], input = ''): Promise<Run> {
-  return new Promise((resolve, reject) => {
-    const env = { ...process.env, MILLRACE_BOOTSTRAP: bootstrap };
-    const child = spawn(process.execPath, [entry, ...args], { env, stdio: 'pipe' });
-    const texts = { out: '', err: '' };
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      texts.out += text;
-    });
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      texts.err += text;
-    });
-    child.once('error', reject);
-    child.once('close', (code) => resolve({ code, ...texts }));
-    child.stdin.end(input);
-  });
-}
-
 /** What a cluster chooses by itself. */
-function withoutChoices({ code, out, err }: Run): Run {
+function withoutChoices({ code, out, err }: CommandRun): CommandRun {
   const cleaned = (text: string): string =>
     text
       .replace(/^id [\w-]{22}$/m, 'id …')
@@ -61,11 +35,12 @@ function withoutChoices({ code, out, err }: Run): Run {
 }
 
 /** Runs a command at both; they must say the same. Returns that. */
-async function both(args: readonly string[], input = ''): Promise<Run> {
-  const runs: Run[] = [];
-  for (const { bootstrap } of brokers) runs.push(withoutChoices(await run(bootstrap, args, input)));
+async function both(args: readonly string[], input = ''): Promise<CommandRun> {
+  const runs: CommandRun[] = [];
+  for (const { bootstrap } of brokers)
+    runs.push(withoutChoices(await runCommand(args, bootstrap, input)));
   assert.deepEqual(runs[0], runs[1], `millrace, then Kafka: ${args.join(' ')}`);
-  return runs[0] as Run;
+  return runs[0] as CommandRun;
 }
 
 /** The same for commands that must succeed. */
@@ -212,7 +187,7 @@ test('a group reads what it has not read', async () => {
 test('a cluster is measured', async () => {
   for (const { bootstrap } of brokers) {
     const bench = async (...args: string[]): Promise<Record<string, number>> => {
-      const { code, out, err } = await run(bootstrap, ['bench', ...args, '--json']);
+      const { code, out, err } = await runCommand(['bench', ...args, '--json'], bootstrap);
       assert.equal(code, 0, err);
       return JSON.parse(out) as Record<string, number>;
     };
@@ -232,14 +207,10 @@ test('settings are described and changed', async () => {
     await output(['config', 'describe', 'topic', 'orders']),
     /^cleanup\.policy +delete,compact {2}topic$/m,
   );
-  const bad = await run(brokers[0]?.bootstrap ?? '', [
-    'config',
-    'alter',
-    'topic',
-    'orders',
-    '-s',
-    'retention.ms=soon',
-  ]);
+  const bad = await runCommand(
+    ['config', 'alter', 'topic', 'orders', '-s', 'retention.ms=soon'],
+    brokers[0]?.bootstrap,
+  );
   assert.equal(bad.code, 1);
   assert.match(bad.err, /^millrace: changing settings of topic "orders": .*retention\.ms/);
 });
@@ -268,7 +239,7 @@ const refused: [string[], number, RegExp, string?][] = [
 test('what is refused is explained, with the same exit code', async () => {
   for (const [args, expected, text, input] of refused)
     for (const { bootstrap } of brokers) {
-      const { code, err } = await run(bootstrap, args, input);
+      const { code, err } = await runCommand(args, bootstrap, input);
       assert.equal(code, expected, `${args.join(' ')}: ${err}`);
       assert.match(err, text, args.join(' '));
     }
@@ -276,7 +247,7 @@ test('what is refused is explained, with the same exit code', async () => {
 
 test('cluster-info tells the brokers of either', async () => {
   for (const { bootstrap } of brokers) {
-    const { code, out } = await run(bootstrap, ['cluster-info']);
+    const { code, out } = await runCommand(['cluster-info'], bootstrap);
     assert.equal(code, 0, out);
     assert.match(out, new RegExp(`^ +1 {2}${bootstrap} .* controller$`, 'm'));
     assert.match(out, /^quorum: leader 1, epoch \d+, committed up to \d+$/m);

@@ -3,18 +3,10 @@
  * happens on the way, since nobody else takes part. The client knows the broker by a proxy's address alone.
  */
 import assert from 'node:assert/strict';
-import { suite } from 'uvu';
 import { Client, type ConsumerOptions } from '../../net/client/client.ts';
-import { BrokerProcess, type Launcher } from './broker_process.ts';
+import type { BrokerProcess, Launcher } from './broker_process.ts';
 import { Client as RawClient } from './client.ts';
-import { RoughProxy } from './rough_proxy.ts';
-import { splitMix } from './split_mix.ts';
-
-interface Stage {
-  broker: BrokerProcess;
-  proxy: RoughProxy;
-  client: Client;
-}
+import { type RoughStage, runRough } from './client_stage.ts';
 
 const partitions = 3;
 const recordsABatch = 50;
@@ -62,7 +54,7 @@ async function readAll(
 
 const small = { maxPartitionBytes: 20_000, maxWaitMs: 50 } as const;
 
-type Step = (stage: Stage) => Promise<void>;
+type Step = (stage: RoughStage) => Promise<void>;
 
 const steps: Readonly<Record<string, Step>> = {
   'connections that are cut at random, within answers, too': async ({ broker, proxy, client }) => {
@@ -116,22 +108,6 @@ const steps: Readonly<Record<string, Step>> = {
 
 /** Registers the suite for one kind of broker, and runs it. */
 export function runConsumerRoughSuite(name: string, launcher: Launcher | undefined): void {
-  const test = suite<Partial<Stage>>(`consumer over bad networks, ${name}`);
-  test.before(async (context) => {
-    const seed = Number(process.env['MILLRACE_SEED'] ?? 1);
-    const proxy = await RoughProxy.open(splitMix(seed));
-    context.proxy = proxy;
-    const settings = { ...proxy.settings, 'group.initial.rebalance.delay.ms': 0 };
-    const own = launcher === undefined ? {} : { launcher };
-    context.broker = await BrokerProcess.start({ ...own, settings });
-    proxy.leadTo(context.broker.port);
-    context.client = new Client({ bootstrap: proxy.bootstrap });
-  });
-  test.after(async ({ broker, proxy, client }) => {
-    await client?.close();
-    proxy?.close();
-    await broker?.dispose();
-  });
-  for (const [what, step] of Object.entries(steps)) test(what, (context) => step(context as Stage));
-  test.run();
+  const settings = { 'group.initial.rebalance.delay.ms': 0 };
+  runRough(`consumer over bad networks, ${name}`, launcher, settings, steps);
 }

@@ -1,25 +1,19 @@
 /** What the client's consumer promises without a group, and of one member of a group, tested against whichever broker. */
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { suite } from 'uvu';
 import {
   Client,
   type Consumer,
   type ConsumerOptions,
   jsonDeserializer,
   type Message,
-  MillraceError,
+  type MillraceError,
   stringDeserializer,
 } from '../../net/client/client.ts';
-import { BrokerProcess, type Launcher } from './broker_process.ts';
-import { Client as RawClient, record } from './client.ts';
+import type { Launcher } from './broker_process.ts';
+import { type Client as RawClient, record } from './client.ts';
+import { failure, runStaged, type Stage } from './client_stage.ts';
 import { createLedTopic, untilLed } from './led_partitions.ts';
-
-interface Stage {
-  broker: BrokerProcess;
-  raw: RawClient;
-  client: Client;
-}
 
 type Step = (stage: Stage) => Promise<void>;
 
@@ -51,15 +45,6 @@ async function take<K, V>(consumer: Consumer<K, V>, count: number): Promise<Mess
 
 const valuesOf = <K, V>(messages: readonly Message<K, V>[]): (V | null)[] =>
   messages.map(({ value }) => value);
-
-async function failure(promise: Promise<unknown>): Promise<MillraceError> {
-  const error: unknown = await promise.then(
-    () => assert.fail('it should have failed'),
-    (reason: unknown) => reason,
-  );
-  assert.ok(error instanceof MillraceError, String(error));
-  return error;
-}
 
 const reading: Readonly<Record<string, Step>> = {
   'all partitions, each in order, from the beginning': async ({ client, raw }) => {
@@ -358,21 +343,10 @@ const rules: Readonly<Record<string, Step>> = {
 
 /** Registers the suite for one kind of broker, and runs it. */
 export function runConsumerSuite(name: string, launcher: Launcher | undefined): void {
-  const test = suite<Partial<Stage>>(`consumer, ${name}`);
-  test.before(async (context) => {
-    const settings = { 'group.initial.rebalance.delay.ms': 0 };
-    const own = launcher === undefined ? {} : { launcher };
-    const broker = await BrokerProcess.start({ ...own, settings });
-    context.broker = broker;
-    context.raw = await RawClient.connect(broker);
-    context.client = new Client({ bootstrap: broker.bootstrap });
-  });
-  test.after(async ({ broker, raw, client }) => {
-    await client?.close();
-    raw?.close();
-    await broker?.dispose();
-  });
-  for (const [what, step] of Object.entries({ ...reading, ...rules }))
-    test(what, (context) => step(context as Stage));
-  test.run();
+  runStaged(
+    `consumer, ${name}`,
+    launcher,
+    { 'group.initial.rebalance.delay.ms': 0 },
+    { ...reading, ...rules },
+  );
 }

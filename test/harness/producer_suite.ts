@@ -2,22 +2,11 @@
 import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { suite } from 'uvu';
-import {
-  Client,
-  jsonSerializer,
-  MillraceError,
-  type ProducerOptions,
-} from '../../net/client/client.ts';
-import { BrokerProcess, type Launcher } from './broker_process.ts';
-import { Client as RawClient, textOf } from './client.ts';
+import { jsonSerializer, type ProducerOptions } from '../../net/client/client.ts';
+import type { Launcher } from './broker_process.ts';
+import { type Client as RawClient, textOf } from './client.ts';
+import { failure, runStaged, type Stage } from './client_stage.ts';
 import type { FetchedRecord } from './fetched_records.ts';
-
-interface Stage {
-  broker: BrokerProcess;
-  raw: RawClient;
-  client: Client;
-}
 
 /** All records of a topic, by partition. */
 async function readTopic(
@@ -29,15 +18,6 @@ async function readTopic(
   for (let partition = 0; partition < partitions; partition += 1)
     all.push(await raw.readAll(topic, partition));
   return all;
-}
-
-async function failure(promise: Promise<unknown>): Promise<MillraceError> {
-  const error: unknown = await promise.then(
-    () => assert.fail('it should have failed'),
-    (reason: unknown) => reason,
-  );
-  assert.ok(error instanceof MillraceError, String(error));
-  return error;
 }
 
 /** As `deepEqual`, but says where the first difference is instead of showing all. */
@@ -279,19 +259,5 @@ const refusals: Readonly<Record<string, Step>> = {
 
 /** Registers the suite for one kind of broker, and runs it. */
 export function runProducerSuite(name: string, launcher: Launcher | undefined): void {
-  const test = suite<Partial<Stage>>(`producer, ${name}`);
-  test.before(async (context) => {
-    const broker = await BrokerProcess.start({ ...(launcher === undefined ? {} : { launcher }) });
-    context.broker = broker;
-    context.raw = await RawClient.connect(broker);
-    context.client = new Client({ bootstrap: broker.bootstrap });
-  });
-  test.after(async ({ broker, raw, client }) => {
-    await client?.close();
-    raw?.close();
-    await broker?.dispose();
-  });
-  for (const [what, step] of Object.entries({ ...delivery, ...refusals }))
-    test(what, (context) => step(context as Stage));
-  test.run();
+  runStaged(`producer, ${name}`, launcher, {}, { ...delivery, ...refusals });
 }

@@ -3,23 +3,15 @@
  * order. The client knows the broker by a proxy's address alone; what has arrived is read around it.
  */
 import assert from 'node:assert/strict';
-import { suite } from 'uvu';
 import {
   type Bytes,
   Client,
   type Producer,
   type ProducerOptions,
 } from '../../net/client/client.ts';
-import { BrokerProcess, type Launcher } from './broker_process.ts';
+import type { BrokerProcess, Launcher } from './broker_process.ts';
 import { Client as RawClient } from './client.ts';
-import { RoughProxy } from './rough_proxy.ts';
-import { splitMix } from './split_mix.ts';
-
-interface Stage {
-  broker: BrokerProcess;
-  proxy: RoughProxy;
-  client: Client;
-}
+import { type RoughStage, runRough } from './client_stage.ts';
 
 const partitions = 3;
 const batchOf = 500;
@@ -88,10 +80,10 @@ async function makeTopic(broker: BrokerProcess, name: string): Promise<void> {
   raw.close();
 }
 
-type Step = (stage: Stage, records: number) => Promise<void>;
+type Step = (stage: RoughStage, records: number) => Promise<void>;
 
 async function produce(
-  { broker, client }: Stage,
+  { broker, client }: RoughStage,
   topic: string,
   count: number,
   options: ProducerOptions<Bytes, Bytes>,
@@ -157,23 +149,9 @@ const steps: Readonly<Record<string, Step>> = {
 
 /** Registers the suite for one kind of broker, and runs it. `records` go through the connections that are cut. */
 export function runRoughSuite(name: string, launcher: Launcher | undefined, records: number): void {
-  const test = suite<Partial<Stage>>(`producer over bad networks, ${name}`);
-  test.before(async (context) => {
-    const seed = Number(process.env['MILLRACE_SEED'] ?? 1);
-    const proxy = await RoughProxy.open(splitMix(seed));
-    context.proxy = proxy;
-    const settings = proxy.settings;
-    const own = launcher === undefined ? {} : { launcher };
-    context.broker = await BrokerProcess.start({ ...own, settings });
-    proxy.leadTo(context.broker.port);
-    context.client = new Client({ bootstrap: proxy.bootstrap });
-  });
-  test.after(async ({ broker, proxy, client }) => {
-    await client?.close();
-    proxy?.close();
-    await broker?.dispose();
-  });
-  for (const [what, step] of Object.entries(steps))
-    test(what, (context) => step(context as Stage, records));
-  test.run();
+  const all = Object.entries(steps).map(([what, step]) => [
+    what,
+    (stage: RoughStage) => step(stage, records),
+  ]);
+  runRough(`producer over bad networks, ${name}`, launcher, {}, Object.fromEntries(all));
 }

@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { createServer, type Server, type Socket } from 'node:net';
 import { suite } from 'uvu';
 import { BrokerConnection } from '../../../net/client/connection.ts';
-import { MillraceError } from '../../../net/client/errors.ts';
 import { ApiKey } from '../../../net/protocol/api_key.gen.ts';
 import { decodeRequestHeader, encodeResponseFrame } from '../../../net/protocol/frame.ts';
 import { Reader } from '../../../net/protocol/reader.ts';
+import { failure } from '../../harness/client_stage.ts';
 
 const test = suite('client connection');
 
@@ -69,15 +69,6 @@ function broker(
 function open(port: number, connectTimeoutMs = 2_000): Promise<BrokerConnection> {
   const options = { clientId: 'test', connectTimeoutMs, tls: null };
   return BrokerConnection.open({ host: '127.0.0.1', port }, options);
-}
-
-async function failure(promise: Promise<unknown>): Promise<MillraceError> {
-  const error: unknown = await promise.then(
-    () => assert.fail('it should have failed'),
-    (reason: unknown) => reason,
-  );
-  assert.ok(error instanceof MillraceError, String(error));
-  return error;
 }
 
 const metadata = { topics: [], allowAutoTopicCreation: false };

@@ -1,36 +1,12 @@
 /** What people are told who cannot reach a broker, and with which exit code. */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
-import { join } from 'node:path';
 import { suite } from 'uvu';
+import { type CommandRun, runCommand } from '../../harness/command_line.ts';
 
 const test = suite('connect');
-const entry = join(import.meta.dirname, '..', '..', '..', 'tools', 'millrace.ts');
-
-interface Run {
-  readonly code: number | null;
-  readonly out: string;
-  readonly err: string;
-}
-
-function millrace(...args: string[]): Promise<Run> {
-  return new Promise((resolve, reject) => {
-    const { MILLRACE_BOOTSTRAP: _, ...env } = process.env;
-    const child = spawn(process.execPath, [entry, ...args], { env, stdio: 'pipe' });
-    const texts = { out: '', err: '' };
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      texts.out += text;
-    });
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      texts.err += text;
-    });
-    child.once('error', reject);
-    child.once('close', (code) => resolve({ code, ...texts }));
-    child.stdin.end();
-  });
-}
+const millrace = (...args: string[]): Promise<CommandRun> => runCommand(args);
 
 function listen(server: ReturnType<typeof createServer>): Promise<string> {
   return new Promise((resolve) => {

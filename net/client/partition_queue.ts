@@ -7,6 +7,10 @@
  * right behind the gap is refused; then the partition goes on in a new epoch, from sequence 0. What is numbered anew was
  * refused behind a gap, so that it cannot be stored already.
  *
+ * A broker tells a producer's last five batches from new ones. The answer to a batch may be long in coming, from a leader that
+ * has fallen silent, while those behind it are taken by the next leader: none is sent that is five or more behind the
+ * oldest one without an answer, or that one could not be told from a batch behind a gap.
+ *
  * Thread: the client's.
  */
 import type { MillraceError } from './errors.ts';
@@ -21,6 +25,8 @@ export interface ProducerIdentity {
 
 const epochMax = 0x7fff;
 const sequenceModulus = 0x8000_0000;
+/** As many batches of a producer as a broker remembers for each partition. */
+export const rememberedBatches = 5;
 
 export class PartitionQueue {
   readonly topic: string;
@@ -39,6 +45,7 @@ export class PartitionQueue {
   #identity: ProducerIdentity | null = null;
   #used: ProducerIdentity | null = null;
   #nextSequence = 0;
+  #nextOrdinal = 0;
   /**
    * The broker has taken a batch of this epoch. Before that it takes one with any sequence, so that a second one could overtake
    * a first one that fails: only one is on its way.
@@ -84,8 +91,10 @@ export class PartitionQueue {
   next(mayTake: (batch: RecordBatch) => boolean): RecordBatch | null {
     if (this.#isRefused) this.#renumber();
     if (this.#isRefused || (this.inFlight > 0 && !this.#isKnown)) return null;
+    const end = this.#ordinalOf(this.batches[0]) + rememberedBatches;
     for (const batch of this.batches) {
       if (batch.isSent) continue;
+      if (this.#ordinalOf(batch) >= end) return null;
       if (batch.baseSequence >= 0) return batch;
       if (this.#hasGap || !(batch.isClosed || mayTake(batch))) return null;
       return batch;
@@ -130,12 +139,21 @@ export class PartitionQueue {
   /** Puts `parts` in the place of a batch that was refused for its size: they have its records and sequences. */
   replace(batch: RecordBatch, parts: readonly RecordBatch[]): void {
     let sequence = batch.baseSequence;
-    for (const part of parts) {
+    const more = batch.ordinal < 0 ? 0 : parts.length - 1;
+    for (const later of this.batches) if (later.ordinal > batch.ordinal) later.ordinal += more;
+    this.#nextOrdinal += more;
+    for (const [index, part] of parts.entries()) {
       part.isClosed = true;
       part.baseSequence = sequence;
-      if (sequence >= 0) sequence = (sequence + part.count) % sequenceModulus;
+      if (sequence < 0) continue;
+      part.ordinal = batch.ordinal + index;
+      sequence = (sequence + part.count) % sequenceModulus;
     }
     this.batches.splice(this.batches.indexOf(batch), 1, ...parts);
+  }
+
+  #ordinalOf(batch: RecordBatch | undefined): number {
+    return batch === undefined || batch.ordinal < 0 ? this.#nextOrdinal : batch.ordinal;
   }
 
   #remove(batch: RecordBatch): void {
@@ -161,6 +179,7 @@ export class PartitionQueue {
       if (batch.baseSequence < 0) continue;
       batch.unseal();
       batch.baseSequence = -1;
+      batch.ordinal = -1;
     }
     this.#isRefused = false;
   }
@@ -177,5 +196,7 @@ export class PartitionQueue {
   #number(batch: RecordBatch): void {
     batch.baseSequence = this.#nextSequence;
     this.#nextSequence = (this.#nextSequence + batch.count) % sequenceModulus;
+    batch.ordinal = this.#nextOrdinal;
+    this.#nextOrdinal += 1;
   }
 }

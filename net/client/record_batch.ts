@@ -48,6 +48,8 @@ export class RecordBatch {
   readonly settles: Settle[] = [];
   /** Of the first record; -1 until the batch is sent for the first time. */
   baseSequence = -1;
+  /** Its place among the batches with sequences of its partition; what it is cut into counts as well. */
+  ordinal = -1;
   isSent: boolean = false;
   /** Takes no more records. */
   isClosed: boolean = false;

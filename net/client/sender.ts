@@ -10,7 +10,7 @@ import { errorInfo } from '../protocol/errors.ts';
 import type { ProduceResponse } from '../protocol/messages.gen.ts';
 import type { Cluster } from './cluster.ts';
 import { asksForMetadata, brokerError, ClientCode, MillraceError } from './errors.ts';
-import type { PartitionQueue } from './partition_queue.ts';
+import { type PartitionQueue, rememberedBatches } from './partition_queue.ts';
 import { type Part, ProduceRequest } from './produce_request.ts';
 import { IdentitySource } from './producer_identity.ts';
 import type { ProducerSettings } from './producer_options.ts';
@@ -38,8 +38,8 @@ export interface SenderOwner {
   readonly isHurried: boolean;
 }
 
-/** As many batches of a producer as a broker remembers for each partition; more could not be told from duplicates. */
-const inFlightMax = 5;
+/** Requests at a broker; each has one batch of a partition. */
+const inFlightMax = rememberedBatches;
 /** After a refresh that failed. */
 const retryMs = 100;
 

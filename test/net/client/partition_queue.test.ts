@@ -154,4 +154,32 @@ test('the parts of a batch that is too large take its place and its sequences', 
   assert.equal(after.baseSequence, 10);
 });
 
+test('nothing is sent five behind a batch without an answer: the broker could not tell that one from a new one', () => {
+  const { queue, batches } = queueOf(2, 2, 2, 2, 2, 2, 2);
+  assert.deepEqual(sendAll(queue), batches.slice(0, 5));
+  for (const batch of batches.slice(1, 5)) {
+    queue.end(batch);
+    queue.settle(batch);
+  }
+  assert.deepEqual(
+    sendAll(queue),
+    [],
+    'the next leader has taken four, the first is still at the old one',
+  );
+  queue.end(batches[0] as RecordBatch);
+  assert.deepEqual(sendAll(queue), batches.slice(0, 1));
+  queue.end(batches[0] as RecordBatch);
+  queue.settle(batches[0] as RecordBatch);
+  assert.deepEqual(sendAll(queue), batches.slice(5));
+});
+
+test('the parts of a batch count as batches', () => {
+  const { queue, batches } = queueOf(10, 1, 1, 1, 1, 1);
+  sendAll(queue);
+  for (const batch of batches.slice(0, 5)) queue.end(batch);
+  const parts = splitBatch(batches[0] as RecordBatch);
+  queue.replace(batches[0] as RecordBatch, parts);
+  assert.deepEqual(sendAll(queue), [...parts, ...batches.slice(1, 6 - parts.length)]);
+});
+
 test.run();

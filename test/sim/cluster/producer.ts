@@ -21,6 +21,8 @@ export interface ProducerOptions {
 
 interface Batch {
   readonly sequence: number;
+  /** Its place among the lane's batches. */
+  readonly ordinal: number;
   readonly bytes: Uint8Array;
   isInFlight: boolean;
   /** Another copy of it may be on its way, or stored. */
@@ -33,6 +35,7 @@ class Lane {
   /** In the order of their sequences. */
   batches: Batch[] = [];
   nextSequence = 0;
+  nextOrdinal = 0;
   /** Its first batch is acknowledged. */
   isKnown: boolean = false;
   /** Nothing is sent before. */
@@ -85,15 +88,20 @@ export class Producer {
 
   #produce(lane: Lane): void {
     const { inFlightMax, recordsMax } = this.#options;
-    if (lane.batches.length >= inFlightMax) return;
+    // A leader knows the last five. The answer to one may be long in coming from a leader that has gone, while the next leader
+    // takes those behind it: what counts is how far they are behind, and not how many wait.
+    const oldest = lane.batches[0]?.ordinal ?? lane.nextOrdinal;
+    if (lane.nextOrdinal - oldest >= inFlightMax) return;
     const count = 1 + this.#client.random.below(recordsMax);
     lane.batches.push({
       sequence: lane.nextSequence,
+      ordinal: lane.nextOrdinal,
       bytes: this.#encode(lane, count),
       isInFlight: false,
       attempts: 0,
     });
     lane.nextSequence += count;
+    lane.nextOrdinal += 1;
     this.#pump(lane);
   }
 

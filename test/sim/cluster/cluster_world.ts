@@ -162,7 +162,11 @@ export class ClusterWorld implements ClientWorld, FaultyWorld, NodeWorld {
     if (this.nodes.some((other) => other !== node && other.isExcused)) return false;
     for (let partition = 0; partition < this.partitions; partition += 1) {
       if (!this.replicasOf(partition).includes(node.id)) continue;
-      if (this.isrOf(partition).filter((id) => id !== node.id).length < 2) return false;
+      const { topic, partition: index } = partitionOf(partition, this.swarm);
+      const topicId = this.topicMaker.topicId(topic);
+      if (topicId === undefined) return false;
+      const isr = this.metadataWatch.surelyInSync(topicId, index);
+      if (isr.filter((id) => id !== node.id).length < 2) return false;
     }
     return true;
   }

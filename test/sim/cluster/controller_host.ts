@@ -9,7 +9,7 @@ import type {
   AnyControllerReply,
   ControllerRequest,
 } from '../../../replication/metadata/controller_api.ts';
-import type { MetadataImage } from '../../../replication/metadata/image.ts';
+import { MetadataImage } from '../../../replication/metadata/image.ts';
 import { deltaTo } from '../../../replication/metadata/image_difference.ts';
 import type {
   MetadataBatch,
@@ -25,12 +25,12 @@ import type { SimProcess } from './sim_process.ts';
 export interface ControllerHostOptions {
   readonly process: SimProcess;
   readonly controller: Controller;
-  /** Empty; kept at what is committed. */
-  readonly image: MetadataImage;
   /** The node's monotonic clock. */
   readonly now: () => number;
   /** @param isNews false for what a snapshot has told all at once */
   readonly onDelta: (delta: MetadataDelta, isNews: boolean) => void;
+  /** The controller's image with what it has just proposed, and all that was proposed in the step. */
+  readonly onProposed: (image: MetadataImage, records: readonly MetadataRecord[]) => void;
   readonly onElected: (epoch: number, nextOffset: number) => void;
   readonly onLeaderChanged: (leaderId: number, epoch: number) => void;
   readonly onFailed: (error: Error) => void;
@@ -50,6 +50,8 @@ const leadershipLost: AnyControllerReply = {
 };
 
 export class ControllerHost implements QuorumListener {
+  /** Kept at what is committed. */
+  readonly image: MetadataImage = new MetadataImage('simulatedClusterOfTests');
   readonly #options: ControllerHostOptions;
   readonly #requests = new Map<number, (reply: AnyControllerReply) => void>();
   /** Invariant: in the order of `afterOffset`. */
@@ -62,10 +64,6 @@ export class ControllerHost implements QuorumListener {
 
   constructor(options: ControllerHostOptions) {
     this.#options = options;
-  }
-
-  get image(): MetadataImage {
-    return this.#options.image;
   }
 
   start(quorum: MetadataQuorum): Promise<void> {
@@ -103,22 +101,23 @@ export class ControllerHost implements QuorumListener {
   }
 
   onSnapshot(snapshot: MetadataSnapshot): void {
-    this.#follow(deltaTo(this.#options.image, snapshot), false);
+    this.#follow(deltaTo(this.image, snapshot), false);
   }
 
   snapshotRecords(): Iterable<MetadataRecord> {
-    return this.#options.image.copy().records();
+    return this.image.copy().records();
   }
 
   #follow(delta: MetadataDelta, isNews: boolean): void {
-    this.#options.image.follow(delta);
+    this.image.follow(delta);
     this.#committedOffset = delta.lastOffset;
     this.#options.onDelta(delta, isNews);
     this.#sendReady();
   }
 
   onElected(epoch: number, nextOffset: number): void {
-    const { controller, image, now } = this.#options;
+    const { controller, now } = this.#options;
+    const { image } = this;
     this.#options.onElected(epoch, nextOffset);
     this.#isLeading = true;
     this.#run(controller.step({ type: 'elected', epoch, nextOffset, image, nowMs: now() }));
@@ -144,6 +143,7 @@ export class ControllerHost implements QuorumListener {
     for (const effect of effects) {
       switch (effect.type) {
         case 'append':
+          this.#options.onProposed(this.#options.controller.image, effect.records);
           this.#quorum?.append(effect.records);
           break;
         case 'wakeAt':

@@ -8,7 +8,13 @@
 import assert from 'node:assert/strict';
 import { metadataCodec } from '../../../net/metadata_codec.ts';
 import type { MetadataImage, PartitionImage } from '../../../replication/metadata/image.ts';
-import type { MetadataBatch } from '../../../replication/metadata/records.ts';
+import type { MetadataBatch, MetadataRecord } from '../../../replication/metadata/records.ts';
+
+/** An ISR that a controller has written, and that may be committed much later, even after its death. */
+interface ProposedIsr {
+  readonly partitionEpoch: number;
+  readonly isr: readonly number[];
+}
 
 interface Committed {
   readonly text: string;
@@ -22,6 +28,7 @@ export class MetadataWatch {
   readonly #leaders = new Map<number, string>();
   readonly #votes = new Map<string, string>();
   readonly #partitions = new Map<string, PartitionImage>();
+  readonly #proposed = new Map<string, ProposedIsr[]>();
   #clusterId: string | null = null;
   elections = 0;
 
@@ -92,6 +99,31 @@ export class MetadataWatch {
         );
         this.#partitions.set(key, partition);
       }
+  }
+
+  proposed(image: MetadataImage, records: readonly MetadataRecord[]): void {
+    for (const record of records) {
+      if (record.type !== 'PartitionChangeRecord' || record.isr === null) continue;
+      const { topicId, partitionId, isr } = record;
+      const partition = image.topicById(topicId)?.partitions[partitionId];
+      if (partition === undefined) continue;
+      const { partitionEpoch } = partition;
+      const key = `${topicId} ${partitionId}`;
+      this.#proposed.set(key, [...this.#pending(key), { partitionEpoch, isr }]);
+    }
+  }
+
+  /** Who is in sync whatever of the proposed changes is committed. */
+  surelyInSync(topicId: string, partitionId: number): readonly number[] {
+    const pending = this.#pending(`${topicId} ${partitionId}`);
+    const isr = this.partition(topicId, partitionId)?.isr ?? [];
+    return isr.filter((id) => pending.every((proposal) => proposal.isr.includes(id)));
+  }
+
+  #pending(key: string): readonly ProposedIsr[] {
+    const known = this.#partitions.get(key)?.partitionEpoch ?? -1;
+    const proposed = this.#proposed.get(key) ?? [];
+    return proposed.filter(({ partitionEpoch }) => partitionEpoch > known);
   }
 
   /** The newest state of a partition that any node has seen. */

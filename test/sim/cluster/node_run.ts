@@ -9,7 +9,7 @@ import type {
   AnyControllerReply,
   ControllerRequest,
 } from '../../../replication/metadata/controller_api.ts';
-import { MetadataImage } from '../../../replication/metadata/image.ts';
+import type { MetadataImage } from '../../../replication/metadata/image.ts';
 import type { MetadataDelta } from '../../../replication/metadata/records.ts';
 import { FileStateStore } from '../../../replication/raft/file_state_store.ts';
 import type { PartitionLogStore } from '../../../replication/raft/partition_log_store.ts';
@@ -346,9 +346,9 @@ export class NodeRun implements Listener {
     return new ControllerHost({
       process: this.process,
       controller: newController(swarm, id, this.#random),
-      image: new MetadataImage('simulatedClusterOfTests'),
       now: () => this.now(),
       onDelta: (delta, isNews) => this.#committed(delta, isNews),
+      onProposed: (image, records) => metadataWatch.proposed(image, records),
       onElected: (epoch, nextOffset) => {
         trace.add(this.name, () => `is elected in term ${epoch} at ${nextOffset}`);
         metadataWatch.elected(this.name, epoch, nextOffset);

@@ -29,7 +29,7 @@ import {
 import { brokerError, ClientCode, MillraceError } from './errors.ts';
 import { type FrameOwner, FrameReceiver } from './frame_receiver.ts';
 import { abortable } from './retry.ts';
-import { isTlsListener, openSocket, strangerError, tlsPortError } from './socket.ts';
+import { isTlsListener, openSocket, silentError, strangerError, tlsPortError } from './socket.ts';
 
 interface Pending {
   readonly api: ApiName;
@@ -373,8 +373,12 @@ export class BrokerConnection implements FrameOwner {
     let nextMs = Number.POSITIVE_INFINITY;
     for (const { deadlineMs, api, timeoutMs } of this.#requests) {
       if (deadlineMs <= nowMs) {
-        const what = `${this.#name}: no answer to ${api} within ${Math.round(timeoutMs)} ms`;
-        this.close(new MillraceError(ClientCode.TIMED_OUT, what));
+        const span = `within ${Math.round(timeoutMs)} ms`;
+        if (this.#state === 'negotiating') this.close(silentError(this.#name, span));
+        else {
+          const what = `${this.#name}: no answer to ${api} ${span}`;
+          this.close(new MillraceError(ClientCode.TIMED_OUT, what));
+        }
         return;
       }
       nextMs = Math.min(nextMs, deadlineMs);

@@ -38,7 +38,7 @@ const remedies: Readonly<Record<string, string>> = {
     'Check that the broker runs and that host and port are those of its listener (`millrace start` listens on 9092).',
   NOT_KAFKA: 'Check the port: it belongs to another service.',
   TLS_PORT:
-    "Use the port of the broker's PLAINTEXT listener, or set `tls` in the client's options.",
+    "Use TLS (`tls: true` in the client's options, `--tls` on the command line), or the port of the broker's PLAINTEXT listener.",
   CLOSED: 'Make a new one; what is closed stays closed.',
   UNKNOWN_TOPIC_OR_PARTITION:
     'Check the name, or create the topic: `millrace topic create <name>`, or `admin.createTopic(name)`.',
@@ -49,6 +49,8 @@ const remedies: Readonly<Record<string, string>> = {
   NOT_ENOUGH_REPLICAS:
     'Bring back the brokers that are down, or lower min.insync.replicas of the topic.',
   INVALID_REPLICATION_FACTOR: 'Ask for at most as many replicas as there are brokers.',
+  INVALID_CONFIG:
+    'All settings with their values: `millrace config describe topic|broker <name> --all`.',
   TOPIC_ALREADY_EXISTS: 'Choose another name, or use the topic that there is.',
   UNSUPPORTED_VERSION: 'The broker is too old or too new for this request: upgrade the older side.',
   OFFSET_OUT_OF_RANGE: 'Seek to an offset between the earliest and the latest one.',

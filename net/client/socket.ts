@@ -1,5 +1,5 @@
 /** Sockets to brokers, plain or TLS, and what people are told when there is something else at the other end. */
-import { createConnection, type Socket } from 'node:net';
+import { createConnection, isIP, type Socket } from 'node:net';
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
 import { ClientCode, MillraceError } from './errors.ts';
 
@@ -36,7 +36,8 @@ export async function openSocket(options: SocketOptions): Promise<Socket> {
       socket.destroy();
       reject(reason);
     };
-    const fail = (error: NodeJS.ErrnoException): void => giveUp(unreachable(name, error));
+    const fail = (error: NodeJS.ErrnoException): void =>
+      giveUp((tls === null ? null : tlsError(name, error)) ?? unreachable(name, error));
     const abort = (): void => giveUp(signal?.reason);
     const late = (): void => {
       const what = `${name} did not take the connection within ${Math.round(timeoutMs)} ms`;
@@ -68,7 +69,9 @@ function plainSocket(host: string, port: number, onBytes: (chunk: Uint8Array) =>
 async function tlsSocket(options: SocketOptions, tls: TlsOptions): Promise<Socket> {
   const { connect } = await import('node:tls');
   const { host, port, onBytes } = options;
-  const socket = connect({ servername: host, ...tls, host, port });
+  // An address is no server name (RFC 6066).
+  const named = isIP(host) === 0 ? { servername: host } : {};
+  const socket = connect({ ...named, ...tls, host, port });
   socket.setNoDelay(true);
   socket.setKeepAlive(true, 60_000);
   socket.on('data', onBytes);
@@ -91,15 +94,36 @@ function unreachable(name: string, error: NodeJS.ErrnoException): MillraceError 
         `the host of ${name} is not known`,
         "Check the host's name, and that the broker's advertised.listeners names one that this machine can resolve.",
       );
-    case 'EPROTO':
-    case 'ERR_SSL_WRONG_VERSION_NUMBER':
-      return fail(
-        `${name} does not speak TLS`,
-        'Leave `tls` out, or use the port of the broker’s TLS listener.',
-      );
     default:
       return fail(`no connection to ${name}: ${error.message || error.code}`);
   }
+}
+
+const noTlsRemedy = "Leave TLS out, or use the port of the broker's TLS listener.";
+
+/** Why a connection failed, where TLS is why; else null. What will be the same at the next attempt is not retriable. */
+function tlsError(name: string, error: NodeJS.ErrnoException): MillraceError | null {
+  const { code = '', message } = error;
+  const fail = (what: string, remedy: string, isRetriable = false): MillraceError =>
+    new MillraceError(ClientCode.BROKER_UNREACHABLE, what, { cause: error, remedy, isRetriable });
+  if (code === 'ECONNRESET') return fail(`${name} hung up on the TLS handshake`, noTlsRemedy, true);
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID')
+    return fail(
+      `the certificate of ${name} is for another host: ${message}`,
+      'Use a name that is in the certificate, or give it as `tls: { servername }`.',
+    );
+  if (/CERT|SIGNATURE|ISSUER/.test(code))
+    return fail(
+      `the certificate of ${name} is not trusted: ${message.split(';')[0]}`,
+      'Name the authority to trust: NODE_EXTRA_CA_CERTS=ca.pem in the environment, or `tls: { ca }`.',
+    );
+  if (code !== 'EPROTO' && !code.startsWith('ERR_SSL_')) return null;
+  if (/ALERT/i.test(`${code} ${message}`))
+    return fail(
+      `${name} refuses the TLS handshake (${code})`,
+      'Check the versions of TLS, and whether the broker asks for a certificate of the client: `tls: { cert, key }`.',
+    );
+  return fail(`${name} does not speak TLS`, noTlsRemedy);
 }
 
 /** Whether a TLS server is there: most of them hang up on plain text without a word. */
@@ -124,6 +148,17 @@ export async function isTlsListener(host: string, port: number): Promise<boolean
 export function tlsPortError(name: string, cause?: unknown): MillraceError {
   const what = `${name} is a TLS listener, and was addressed in plain text`;
   return new MillraceError(ClientCode.TLS_PORT, what, { cause });
+}
+
+/** Something takes connections there, and says nothing. */
+export function silentError(name: string, span: string): MillraceError {
+  return new MillraceError(
+    ClientCode.TIMED_OUT,
+    `${name} took the connection, and did not answer ${span}`,
+    {
+      remedy: 'Check the port: it may belong to another service. A broker that hangs does so, too.',
+    },
+  );
 }
 
 /** What answers there is no Kafka; `begin` are the first bytes that it sent. */

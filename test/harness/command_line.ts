@@ -2,7 +2,8 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 
-const entry = join(import.meta.dirname, '..', '..', 'tools', 'millrace.ts');
+/** The command line as a program. */
+export const entry: string = join(import.meta.dirname, '..', '..', 'tools', 'millrace.ts');
 
 /** How a command ended. */
 export interface CommandRun {

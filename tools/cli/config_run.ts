@@ -1,10 +1,13 @@
 /** Runs `millrace config`. */
+
+import type { Admin } from '../../net/client/admin.ts';
 import type {
   AlterConfigOptions,
   DescribeConfigOptions,
   ResourceType,
 } from '../commands/config.ts';
 import { CommandError, withClient } from './connect.ts';
+import { CliExit } from './exit_code.ts';
 import { printTable } from './table.ts';
 import { printJson, writeOut } from './terminal.ts';
 
@@ -13,12 +16,25 @@ function resourceOf(type: ResourceType, name: string): { type: ResourceType; nam
   return { type, name: type === 'broker' && name === 'all' ? '' : name };
 }
 
+/** A broker that is not there would be waited for until the time is over. */
+async function checkBroker(admin: Admin, type: ResourceType, name: string): Promise<void> {
+  if (type !== 'broker' || !/^\d+$/.test(name)) return;
+  const ids = (await admin.describeCluster()).brokers.map(({ id }) => id);
+  if (!ids.includes(Number(name)))
+    throw new CommandError(
+      `broker ${name} is not among the cluster's brokers: ${ids.join(', ')}.`,
+      'It may be down: `millrace cluster-info`.',
+      CliExit.failed,
+    );
+}
+
 export function describeConfig(
   type: ResourceType,
   name: string,
   options: DescribeConfigOptions,
 ): Promise<void> {
   return withClient(options, async (client) => {
+    await checkBroker(client.admin(), type, name);
     const entries = await client.admin().describeConfig(resourceOf(type, name));
     const shown = entries.filter(
       ({ source }) => options.all === true || (source !== 'default' && source !== 'unknown'),
@@ -56,6 +72,7 @@ export function alterConfig(
         'there is nothing to change.',
         'Say what: --set key=value, --unset key, --append key=value or --subtract key=value.',
       );
+    await checkBroker(client.admin(), type, name);
     const resource = resourceOf(type, name);
     await client.admin().alterConfig(resource, changes, { validateOnly: dryRun });
     if (options.json === true) printJson({ ...resource, ...changes, dryRun });

@@ -2,6 +2,7 @@
 import { type Command, Option } from 'commander';
 import type { Client } from '../../net/client/client.ts';
 import { CliExit } from './exit_code.ts';
+import { paragraph } from './flow.ts';
 import { wholeNumber } from './options.ts';
 import { jsonText, say } from './terminal.ts';
 
@@ -79,8 +80,8 @@ function explain(error: unknown, isJson: boolean): void {
   process.exitCode = exitCode;
   if (isJson) say(jsonText({ error: rest }));
   else {
-    say(`millrace: ${rest.message}`);
-    if (rest.remedy !== null) say(`  ${rest.remedy}`);
+    say(paragraph(`millrace: ${rest.message}`, '', process.stderr));
+    if (rest.remedy !== null) say(paragraph(rest.remedy, '  ', process.stderr));
   }
 }
 

@@ -25,7 +25,10 @@ export function consume(topics: readonly string[], options: ConsumeOptions): Pro
       options.group === undefined
         ? await partitionsToRead(client.admin(), topics, options, isFollowing ? null : ends)
         : groupOptions(topics, options);
-    if (consumerOptions === null) return;
+    if (consumerOptions === null) {
+      if (isInteractive(process.stderr)) say(`there is nothing to read in ${topics.join(', ')}`);
+      return;
+    }
     await read(client, consumerOptions, options, isFollowing ? null : ends);
   });
 }
@@ -162,7 +165,6 @@ async function read(
       if (ends?.isPast(message, message.offset) === true) continue;
       count += 1;
       const isRead = await output.write(print(message));
-      if (consumer.metrics.bufferedBytes === 0) await output.flush();
       if (count >= max || !isRead) {
         if (options.group !== undefined) await consumer.commit(message);
         break;

@@ -4,6 +4,7 @@ import type { GroupDescription, GroupMember } from '../../net/client/admin_group
 import type { TopicPartition } from '../../net/client/consumer/topic_partition.ts';
 import { MillraceError } from '../../net/client/errors.ts';
 import { type ConnectOptions, withClient } from './connect.ts';
+import { flowText } from './flow.ts';
 import { countText, spanText } from './quantity.ts';
 import { printTable } from './table.ts';
 import { colour, printJson, writeOut } from './terminal.ts';
@@ -130,9 +131,10 @@ async function agesOf(
 
 function printGroup(view: GroupView): void {
   const { groupId, type, state, assignor, coordinatorId, members, partitions, totalLag } = view;
-  const parts = [type, stateText(state), assignor, countText(members.length, 'member')];
+  const count = countText(members.length, 'member');
+  const parts = [type, stateText(state), assignor, count, `coordinator ${coordinatorId}`];
   const about = parts.filter((text) => text !== '').join(', ');
-  writeOut(`${colour('bold', groupId)}  ${about}, coordinator ${coordinatorId}\n\n`);
+  writeOut(`${flowText([colour('bold', groupId), about])}\n\n`);
   if (partitions.length === 0) writeOut('nothing is committed, and nobody reads\n');
   else {
     printTable(
@@ -153,12 +155,7 @@ function printGroup(view: GroupView): void {
   writeOut('\n');
   printTable(
     ['member', 'client', 'host', 'partitions'],
-    members.map((one) => [
-      one.instanceId ?? one.memberId,
-      one.clientId,
-      one.host,
-      one.assignment.length,
-    ]),
+    members.map((one) => [shortName(one), one.clientId, one.host, one.assignment.length]),
   );
 }
 

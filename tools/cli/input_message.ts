@@ -77,7 +77,7 @@ function fromObject(
     !('value' in parsed)
   )
     throw new CommandError(
-      `line ${line}: ${shown(text)} is no object with a value.`,
+      `line ${line}: ${shown(text)} is no object with a "value".`,
       'With --jsonl a line is an object such as {"key": "a", "value": "b"}.',
     );
   const { key, value, headers, partition, timestampMs } = parsed as MessageObject;
@@ -135,5 +135,6 @@ function parseJson(text: string, line: number): unknown {
 }
 
 function shown(text: string): string {
-  return JSON.stringify(text.length > 40 ? `${text.slice(0, 40)}…` : text);
+  const quoted = JSON.stringify(text.length > 40 ? `${text.slice(0, 40)}…` : text);
+  return text.includes('"') ? `'${quoted.slice(1, -1).replaceAll('\\"', '"')}'` : quoted;
 }

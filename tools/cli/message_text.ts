@@ -1,6 +1,7 @@
 /** How `millrace consume` prints a message. */
 import { type ByteFormat, encodedBytes, quotedBytes, utf8Of } from './bytes_text.ts';
-import { colour, jsonText } from './terminal.ts';
+import { flowText } from './flow.ts';
+import { colour, isInteractive, jsonText } from './terminal.ts';
 import { timeText } from './time.ts';
 
 /** What is printed of a message; the consumer's are of this kind. */
@@ -23,17 +24,20 @@ export interface PrinterOptions {
   readonly json?: boolean;
   readonly verbose?: boolean;
   readonly keys?: boolean;
+  /** Whether people see it at once: then nothing in a message commands the terminal. Default: if it is one. */
+  readonly isShown?: boolean;
 }
 
 export function printerOf(options: PrinterOptions): MessagePrinter {
-  const { format, output } = options;
+  const { format, output, isShown = isInteractive(process.stdout) } = options;
   if (output !== undefined) return templatePrinter(output, format);
   if (options.jsonl === true || options.json === true)
     return (message) => `${jsonText(objectOf(message, format))}\n`;
   if (options.verbose === true) return (message) => verboseText(message, format);
+  const text = isShown ? bodyText : plain;
   if (options.keys === true)
-    return ({ key, value }) => `${plain(key, format)}\t${plain(value, format)}\n`;
-  return ({ value }) => `${plain(value, format)}\n`;
+    return ({ key, value }) => `${text(key, format)}\t${text(value, format)}\n`;
+  return ({ value }) => `${text(value, format)}\n`;
 }
 
 /** As it is, for pipes; null is empty. */
@@ -59,7 +63,8 @@ function verboseText(message: PrintableMessage, format: ByteFormat): string {
   if (key !== null) parts.push(`key ${quotedBytes(key, format)}`);
   for (const [name, bytes] of headers)
     parts.push(colour('dim', `${name}=${quotedBytes(bytes, format)}`));
-  return `${parts.join('  ')}\n  ${bodyText(value, format)}\n`;
+  const body = bodyText(value, format).replaceAll('\n', '\n  ');
+  return `${flowText(parts, { indent: '    ' })}\n  ${body}\n`;
 }
 
 function bodyText(value: Uint8Array | null, format: ByteFormat): string {
@@ -68,7 +73,7 @@ function bodyText(value: Uint8Array | null, format: ByteFormat): string {
   const text = utf8Of(value);
   // What a terminal would take as commands is shown as text.
   const isPlain = text !== null && !/[\p{Cc}--[\n\t]]/v.test(text);
-  return isPlain ? text.replaceAll('\n', '\n  ') : quotedBytes(value, format);
+  return isPlain ? text : quotedBytes(value, format);
 }
 
 const escapes: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r', '0': '\0' };

@@ -1,16 +1,20 @@
-/** Standard output for much text: no faster than its reader, and told when that has seen enough (`… | head`). */
+/**
+ * Standard output for much text: no faster than its reader, and told when that has seen enough (`… | head`). What comes in
+ * one turn of the event loop goes out together at its end.
+ */
 
 const chunkCharacters = 64 * 1024;
 
 export interface Output {
   /** Adds text. False when nobody reads any more. */
   write(text: string): Promise<boolean>;
-  /** Hands on what is kept back. Call it before waiting for something else, and at the end. */
+  /** Hands on what is kept back, and resolves when there is room for more. Call it at the end. */
   flush(): Promise<boolean>;
 }
 
 export function createOutput(stream: NodeJS.WriteStream = process.stdout): Output {
   let kept = '';
+  let isDue = false;
   const flush = async (): Promise<boolean> => {
     if (stream.destroyed) return false;
     if (kept === '') return true;
@@ -23,6 +27,13 @@ export function createOutput(stream: NodeJS.WriteStream = process.stdout): Outpu
     flush,
     async write(text) {
       kept += text;
+      if (!isDue) {
+        isDue = true;
+        setImmediate(() => {
+          isDue = false;
+          void flush();
+        });
+      }
       return kept.length < chunkCharacters ? !stream.destroyed : flush();
     },
   };

@@ -2,6 +2,7 @@
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { ProducerMessage } from '../../net/client/client.ts';
+import { MillraceError } from '../../net/client/errors.ts';
 import type { ProduceOptions } from '../commands/produce.ts';
 import { CommandError, withClient } from './connect.ts';
 import { CliExit } from './exit_code.ts';
@@ -11,6 +12,8 @@ import { isInteractive, printJson, say } from './terminal.ts';
 
 /** Lines that have been read and not delivered: beyond that the input waits. */
 const pendingMax = 10_000;
+/** How large a message may be is up to the topic, not to this command: nearly what brokers take as one request. */
+const requestBytesMax = 96 << 20;
 
 export function produce(
   topic: string,
@@ -23,14 +26,14 @@ export function produce(
     const { compression, acks } = options;
     await using producer = client.producer({
       ...{ compression, acks, lingerMs: 5, autoCreateTopics: true },
-      deliveryTimeoutMs: options.timeout * 1_000,
+      ...{ deliveryTimeoutMs: options.timeout * 1_000, maxRequestBytes: requestBytesMax },
     });
     const startedMs = performance.now();
     const sending = new Sending((message) => producer.send(message));
     let line = 0;
     for await (const text of values.length > 0 ? values : linesOf(options.file)) {
       line += 1;
-      await sending.add(messageOf(topic, text, line, options));
+      await sending.add(messageOf(topic, text, line, options), line);
     }
     await sending.end();
     const seconds = (performance.now() - startedMs) / 1_000;
@@ -52,7 +55,8 @@ class Sending {
     this.#send = send;
   }
 
-  async add(message: ProducerMessage): Promise<void> {
+  /** @param line of the input, counted from 1, for what is said when it is refused */
+  async add(message: ProducerMessage, line: number): Promise<void> {
     this.#pending += 1;
     this.#send(message).then(
       () => {
@@ -60,7 +64,7 @@ class Sending {
         this.#settled();
       },
       (error: unknown) => {
-        this.#error ??= error;
+        this.#error ??= refusalOf(error, line);
         this.#settled();
       },
     );
@@ -87,6 +91,15 @@ class Sending {
   }
 }
 
+/** Of one message, and not of the cluster: the line says which. */
+function refusalOf(error: unknown, line: number): unknown {
+  if (!(error instanceof MillraceError) || error.code !== 'MESSAGE_TOO_LARGE') return error;
+  return new MillraceError(error.code, `line ${line}: ${error.message}`, {
+    cause: error,
+    remedy: 'Send smaller ones, or `millrace topic alter <name> --set max.message.bytes=<bytes>`.',
+  });
+}
+
 async function* linesOf(file: string | undefined): AsyncGenerator<string, void, undefined> {
   if (file === undefined && isInteractive(process.stdin as unknown as NodeJS.WriteStream))
     say('a line is a message; Ctrl-D ends');
@@ -95,6 +108,9 @@ async function* linesOf(file: string | undefined): AsyncGenerator<string, void, 
     yield* createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY });
   } catch (error) {
     if (!(error instanceof Error)) throw error;
-    throw new CommandError(`${file ?? 'standard input'}: ${error.message}`, null, CliExit.failed);
+    const name = file ?? 'standard input';
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT')
+      throw new CommandError(`--file ${name}: there is no such file.`);
+    throw new CommandError(`${name}: ${error.message}`, null, CliExit.failed);
   }
 }

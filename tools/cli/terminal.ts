@@ -42,6 +42,11 @@ export function jsonText(value: unknown, indent = 0): string {
   );
 }
 
+/** Characters that a line may have: as the terminal has columns, or any number where there is none. */
+export function lineWidth(stream: NodeJS.WriteStream): number {
+  return isInteractive(stream) ? columns(stream) : Number.POSITIVE_INFINITY;
+}
+
 /** Characters in a line of the terminal, 80 where there is none. */
 export function columns(stream: NodeJS.WriteStream): number {
   return stream.isTTY === true && stream.columns > 0 ? stream.columns : 80;

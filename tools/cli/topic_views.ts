@@ -4,6 +4,7 @@ import type { ConfigEntry } from '../../net/client/admin_configs.ts';
 import type { PartitionInfo, TopicInfo } from '../../net/client/metadata.ts';
 import type { ListOptions } from '../commands/topic.ts';
 import { type ConnectOptions, withClient } from './connect.ts';
+import { flowText } from './flow.ts';
 import { countText } from './quantity.ts';
 import { printTable } from './table.ts';
 import { colour, printJson, writeOut } from './terminal.ts';
@@ -116,7 +117,7 @@ function printTopic(view: TopicView): void {
   const { name, topicId, partitions, replicas, underReplicated, leaderless } = view;
   const state = stateText(underReplicated, leaderless);
   const counts = `${countText(partitions, 'partition')}, ${countText(replicas, 'replica')} each, ${state}`;
-  writeOut(`${colour('bold', name)}  ${counts}\n`);
+  writeOut(`${flowText([colour('bold', name), counts])}\n`);
   if (topicId !== null) writeOut(`id ${topicId}\n`);
   const settings = Object.entries(view.settings);
   for (const [key, value] of settings) writeOut(`${key}=${value ?? '(secret)'}\n`);

@@ -1,6 +1,7 @@
 /** `millrace log verify`: reads log directories without a broker and says what is wrong with them. */
 import { dirname } from 'node:path';
 import { CliExit } from '../cli/exit_code.ts';
+import { paragraph } from '../cli/flow.ts';
 import { createProgress } from '../cli/progress.ts';
 import { byteText, countText } from '../cli/quantity.ts';
 import { printTable } from '../cli/table.ts';
@@ -84,14 +85,20 @@ function asJson({ findings, partitions, isClean }: Verified, isSound: boolean): 
   };
 }
 
+const unclean =
+  'The directory is in use, or was not left cleanly: what is past the recovery point is not judged.';
+
 const severityColours = { damage: 'red', rebuildable: 'yellow', note: 'dim' } as const;
+
+/** In front of what is said about a finding. */
+const inset = '    ';
 
 function printFindings({ findings, partitions, isClean }: Verified, seconds: number): void {
   for (const one of findings) {
     const tag = colour(severityColours[one.severity], one.severity);
     const place = one.position === null ? '' : `, byte ${one.position}`;
-    writeOut(`${tag}  ${one.path}${place}${rangeText(one)}\n    ${one.problem}\n`);
-    if (one.remedy !== null) writeOut(`    ${colour('dim', one.remedy)}\n`);
+    writeOut(`${tag}  ${one.path}${place}${rangeText(one)}\n${paragraph(one.problem, inset)}\n`);
+    if (one.remedy !== null) writeOut(`${colour('dim', paragraph(one.remedy, inset))}\n`);
   }
   if (findings.length > 0) writeOut('\n');
   const topics = new Map<string, PartitionSummary[]>();
@@ -122,10 +129,7 @@ function printFindings({ findings, partitions, isClean }: Verified, seconds: num
   writeOut(
     `\n${verdict}, ${rest}; ${byteText(sum(partitions, 'bytes'))} in ${seconds.toFixed(1)} s\n`,
   );
-  if (!isClean)
-    writeOut(
-      'The directory is in use, or was not left cleanly: what is past the recovery point is not judged.\n',
-    );
+  if (!isClean) writeOut(`${paragraph(unclean)}\n`);
 }
 
 function rangeText({ fromOffset, toOffset, length }: Finding): string {

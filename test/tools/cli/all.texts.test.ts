@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { suite } from 'uvu';
 import { encodedBytes, quotedBytes } from '../../../tools/cli/bytes_text.ts';
+import { flowText, paragraph } from '../../../tools/cli/flow.ts';
 import { messageOf } from '../../../tools/cli/input_message.ts';
 import { progressText } from '../../../tools/cli/progress.ts';
 import { byteText, countText, spanText } from '../../../tools/cli/quantity.ts';
@@ -47,7 +48,22 @@ test('numbers stand to the right, and long texts are shortened to the room there
   );
   const narrow = tableText(['topic', 'partitions', 'note'], rows, 40).split('\n');
   assert(narrow.every((line) => line.length <= 40));
-  assert.match(narrow[2] ?? '', /^a-topic-with-a-rather… +12 {2}x$/);
+  assert.equal(narrow[2], 'a-topic-wit…-long-name          12  x');
+  const two = [['payments.invoices.dead-letter', '10.12.0.1', 'checkout-service-x2x9q']];
+  const shared = tableText(['topic', 'host', 'member'], two, 40).split('\n');
+  assert.deepEqual(shared.slice(0, 2), [
+    'TOPIC          HOST       MEMBER',
+    'paymen…letter  10.12.0.1  checkou…-x2x9q',
+  ]);
+});
+
+test('lines are broken between their parts', () => {
+  const parts = ['orders-0 @ 24', 'key "a"', 'trace="abc"'];
+  assert.equal(flowText(parts), 'orders-0 @ 24  key "a"  trace="abc"');
+  const bold = ['\u001b[1morders-0 @ 24\u001b[0m', ...parts.slice(1)];
+  assert.equal(flowText(bold, { room: 22 }), `${bold[0]}  key "a"\n  trace="abc"`);
+  assert.equal(flowText(['a'.repeat(9), 'b'], { room: 5 }), `${'a'.repeat(9)}\n  b`);
+  assert.equal(paragraph('not a word is broken', '  '), '  not a word is broken');
 });
 
 test('bytes are text where they are, and cannot command the terminal', () => {
@@ -104,7 +120,7 @@ const refused: [string, object, RegExp][] = [
   ['abc', { format: 'hex' }, /^line 7: "abc" is no sequence of hex digits\.$/],
   ['a b', { format: 'base64' }, /^line 7: "a b" is not base64\.$/],
   ['abc', { format: 'text', keySeparator: '|' }, /^line 7: there is no "\|" in "abc"\.$/],
-  ['[1]', { format: 'text', jsonl: true }, /^line 7: "\[1\]" is no object with a value\.$/],
+  ['[1]', { format: 'text', jsonl: true }, /^line 7: "\[1\]" is no object with a "value"\.$/],
   ['{"value":1,"partition":"x"}', { format: 'text', jsonl: true }, /partition is "x"/],
   ['{"value":1,"headers":[1]}', { format: 'text', jsonl: true }, /headers are an object/],
 ];

@@ -1,9 +1,11 @@
 /** What people are told who cannot reach a broker, and with which exit code. */
 import assert from 'node:assert/strict';
 import { createServer as createHttpServer } from 'node:http';
-import { type AddressInfo, createServer } from 'node:net';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
 import { suite } from 'uvu';
 import { type CommandRun, runCommand } from '../../harness/command_line.ts';
+import { certificate as cert, privateKey as key } from '../../harness/tls_certificate.ts';
 
 const test = suite('connect');
 const millrace = (...args: string[]): Promise<CommandRun> => runCommand(args);
@@ -41,6 +43,45 @@ test('another service on that port', async () => {
   }
 });
 
+test('a TLS listener that is addressed in plain text', async () => {
+  const server = createTlsServer({ key, cert }, (socket) => socket.on('error', () => {}).resume());
+  server.on('tlsClientError', () => {});
+  const address = await listen(server);
+  try {
+    const { code, out, err } = await millrace('topic', 'list', '-b', address, '--timeout', '2');
+    assert.deepEqual([code, out], [3, '']);
+    assert.equal(
+      err,
+      `millrace: ${address} is a TLS listener, and was addressed in plain text\n` +
+        "  Use TLS (`tls: true` in the client's options, `--tls` on the command line), or the port of the broker's PLAINTEXT listener.\n",
+    );
+    const untrusted = await millrace('topic', 'list', '-b', address, '--tls', '--json');
+    assert.equal(untrusted.code, 3);
+    const { error } = JSON.parse(untrusted.err) as { error: { message: string; remedy: string } };
+    assert.match(error.message, /^the certificate of .* is not trusted: self-signed certificate/);
+    assert.match(error.remedy, /NODE_EXTRA_CA_CERTS/);
+  } finally {
+    server.close();
+  }
+});
+
+test('a service that takes connections and says nothing', async () => {
+  const sockets: Socket[] = [];
+  const server = createServer((socket) => void sockets.push(socket.on('error', () => {}).resume()));
+  const address = await listen(server);
+  try {
+    const { code, err } = await millrace('topic', 'list', '-b', address, '--timeout', '1');
+    assert.equal(code, 3);
+    assert.match(
+      err,
+      /^millrace: 127.* took the connection, and did not answer.*\n {2}Check the port/,
+    );
+  } finally {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  }
+});
+
 /** Command lines that are refused before anybody is asked, and how that begins. */
 const refused: [string[], RegExp][] = [
   [['topic'], /^Usage: millrace topic /],
@@ -59,6 +100,10 @@ const refused: [string[], RegExp][] = [
   [['consume', 'x', '--tail', '1', '--from', '2'], /^millrace: --tail and --from cannot/],
   [['consume', 'x', '-g', 'g', '--tail', '1'], /^millrace: a group begins where it has stopped/],
   [['produce', 'x', '--acks', '2'], /Allowed: all, 1 or 0\.$/m],
+  [
+    ['produce', 'x', '--file', '/no/such'],
+    /^millrace: --file \/no\/such: there is no such file\.$/m,
+  ],
   [['produce', 'x', 'y', '--file', 'z'], /^millrace: values and --file cannot be combined/],
   [['bench', 'produce', '--size', 'big'], /Allowed: a whole number from 8 to 100000000\.$/m],
   [['log', 'dump', '--from', '-1'], /Allowed: a whole number from 0 to/],

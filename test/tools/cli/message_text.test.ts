@@ -39,6 +39,10 @@ test('values go out as they are, and for people so that they cannot command the 
   const evil = { ...message, value: Buffer.from('\u001b[2Jx') };
   assert.equal(printerOf(text)(evil), '\u001b[2Jx\n');
   assert.equal(printerOf({ ...text, keys: true })(message), 'k\tgrüß\n');
+  const shown = { ...text, isShown: true };
+  assert.equal(printerOf(shown)(evil), '"\\u001b[2Jx"\n');
+  assert.equal(printerOf(shown)({ ...message, value: Buffer.from('a\nb') }), 'a\nb\n');
+  assert.equal(printerOf({ ...shown, keys: true })(empty), 'null\tnull\n');
   const verbose = printerOf({ ...text, verbose: true });
   assert.equal(
     verbose(evil),

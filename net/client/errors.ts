@@ -21,6 +21,8 @@ export const ClientCode = {
   CLOSED: 'CLOSED',
   /** What the caller passed cannot be. */
   INVALID_ARGUMENT: 'INVALID_ARGUMENT',
+  /** What a consumer has read is not in the log any more (KIP-320), and `from: 'fail'` leaves it to the reader what to do. */
+  LOG_TRUNCATED: 'LOG_TRUNCATED',
   /** A serializer or deserializer threw; `cause` has what. */
   SERIALIZATION_FAILED: 'SERIALIZATION_FAILED',
 } as const;

@@ -29,7 +29,10 @@ export interface ConsumerOptions<K = Buffer, V = Buffer> {
   readonly strategy?: Strategy | 'uniform' | readonly Strategy[];
   /** A static member: what it has waits for it while it restarts (KIP-345). Unique within the group. */
   readonly instanceId?: string;
-  /** Where there is no committed offset: default `latest`. `fail` throws instead. */
+  /**
+   * Where there is no committed offset: default `latest`. `fail` throws instead. It also says what becomes of a position that
+   * is not in the log any more: `fail` throws OFFSET_OUT_OF_RANGE or LOG_TRUNCATED, the others read on.
+   */
   readonly from?: 'earliest' | 'latest' | 'fail' | Date;
   /** Commit what has been processed, every so often, at a rebalance and at the end. Default: with a group, every 5 s. */
   readonly autoCommit?: boolean | { readonly intervalMs: number };

@@ -94,7 +94,8 @@ export class Fetcher {
     let buffered = 0;
     for (const cursor of this.#owner.cursors) {
       buffered += cursor.bufferedBytes;
-      if (cursor.state !== 'reading' || cursor.isPaused) continue;
+      // What its reader has not been told yet would only be said again.
+      if (cursor.state !== 'reading' || cursor.isPaused || cursor.failure !== null) continue;
       if (cursor.notBeforeMs > nowMs) {
         this.#wake(cursor.notBeforeMs);
         continue;
@@ -281,8 +282,8 @@ export class Fetcher {
           metadata.setLeader(cursor.topic, cursor.partition, leaderId, leaderEpoch);
         this.bytes += data.records?.byteLength ?? 0;
         const trouble = this.#take(cursor, data, version);
-        if (trouble === 'moved' || trouble === 'later')
-          cursor.notBeforeMs = nowMs + retryAfterMs(cursor.failures, Math.random());
+        if (trouble !== null && trouble !== 'truncated')
+          cursor.notBeforeMs = nowMs + retryAfterMs(Math.max(1, cursor.failures), Math.random());
         isMoved ||= trouble === 'moved';
       }
     if (isMoved) this.#refresh();

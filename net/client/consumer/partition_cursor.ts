@@ -13,7 +13,7 @@
  *   reading --out of range, policy--> listing; any --seek--> reading or listing
  */
 import type { FetchResponsePartitionData } from '../../protocol/messages.gen.ts';
-import { MillraceError } from '../errors.ts';
+import { ClientCode, MillraceError } from '../errors.ts';
 import { classifyFetch, type FetchTrouble } from './fetch_answer.ts';
 import type { Message } from './message.ts';
 import { measureBatches, type ReaderOptions, RecordReader } from './record_reader.ts';
@@ -204,17 +204,28 @@ export class PartitionCursor<K, V> implements TopicPartition {
   }
 
   #onTrouble(trouble: FetchTrouble): void {
-    if (trouble.kind === 'truncated') {
-      // Histories part at `offset`: what was read behind it is not in the log any more (KIP-320, KIP-595).
-      const { offset, leaderEpoch } = trouble;
-      if (offset < this.position) this.seek(offset, leaderEpoch);
-      else this.fetchAgain();
-    } else if (trouble.kind === 'range') {
-      if (this.#policy === 'fail') this.failure = trouble.error;
-      // What is buffered comes first: the log may have been cut behind it.
-      else if (this.position === this.fetchOffset) this.reset();
-    } else if (trouble.kind === 'fail') this.failure = trouble.error;
+    if (trouble.kind === 'truncated') this.#onCut(trouble.offset, trouble.leaderEpoch);
+    // What is buffered comes first: the log may have been cut behind it.
+    else if (trouble.kind === 'range' && this.position !== this.fetchOffset) this.failures += 1;
+    else if (trouble.kind === 'range' && this.#policy !== 'fail') this.reset();
+    else if (trouble.kind === 'range' || trouble.kind === 'fail') this.failure = trouble.error;
     else this.failures += 1;
+  }
+
+  /** Histories part at `offset`: what was fetched behind it is not in the log any more (KIP-320, KIP-595). */
+  #onCut(offset: number, leaderEpoch: number): void {
+    const { position } = this;
+    if (offset >= position) {
+      // Nothing that was handed out is gone. The leader must not be asked again for an epoch that it does not have.
+      this.seek(position, Math.min(this.whereNext?.leaderEpoch ?? -1, leaderEpoch));
+    } else if (this.#policy !== 'fail') this.seek(offset, leaderEpoch);
+    else {
+      this.fetchAgain();
+      const what = `${this.name} was cut at offset ${offset}, and has been read up to ${position}`;
+      this.failure = new MillraceError(ClientCode.LOG_TRUNCATED, what, {
+        remedy: "Seek to where reading is to go on, or set `from` to have that done: 'earliest'.",
+      });
+    }
   }
 
   #drop(): void {

@@ -6,6 +6,7 @@ import type {
   MessageInputs,
   MessageTypes,
 } from '../protocol/messages.gen.ts';
+import type { Encoded } from '../protocol/writer.ts';
 import { ClientCode, MillraceError } from './errors.ts';
 
 export interface Endpoint {
@@ -44,6 +45,26 @@ export type Done<N extends ApiName> = (
   error: MillraceError | null,
   reply: MessageTypes[`${N}Response`] | null,
 ) => void;
+
+/** A request whose answer is due. Times by `performance.now()`. */
+export interface Pending {
+  readonly api: ApiName;
+  readonly version: number;
+  readonly correlationId: number;
+  readonly begunMs: number;
+  readonly deadlineMs: number;
+  readonly timeoutMs: number;
+  /** Of the frame, with the records that it only refers to. */
+  readonly requestBytes: number;
+  readonly isAnswered: boolean;
+  readonly done: Done<ApiName>;
+  /** Null once sent. */
+  frame: Encoded | null;
+}
+
+export function byteLengthOf({ bytes, holes }: Encoded): number {
+  return holes.reduce((sum, { value }) => sum + value.byteLength, bytes.byteLength);
+}
 
 /** What did not leave this process can be sent again without a second thought. */
 export function unsentError(why: MillraceError): MillraceError {

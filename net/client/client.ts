@@ -35,6 +35,7 @@ export type { ConsumerOptions, RebalanceEvent } from './consumer/consumer_option
 export type { PartitionLag } from './consumer/lag.ts';
 export type { Message, MessageHeader } from './consumer/message.ts';
 export type { TopicPartition } from './consumer/topic_partition.ts';
+export { type BatchEvent, type ClientEvents, observe, type RequestEvent } from './diagnostics.ts';
 export { ClientCode, MillraceError } from './errors.ts';
 export type { BrokerInfo, PartitionInfo, TopicInfo } from './metadata.ts';
 export type { Partitioner } from './partitioner.ts';

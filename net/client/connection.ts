@@ -18,35 +18,28 @@ import { ProtocolError, Reader } from '../protocol/reader.ts';
 import type { Encoded } from '../protocol/writer.ts';
 import {
   bodyOf,
+  byteLengthOf,
   type CallOptions,
   type ConnectionOptions,
   type Done,
   type Endpoint,
   type HeldRecords,
+  type Pending,
   type RequestBody,
   unsentError,
 } from './call.ts';
+import { tellRequest } from './diagnostics.ts';
 import { brokerError, ClientCode, MillraceError } from './errors.ts';
 import { type FrameOwner, FrameReceiver } from './frame_receiver.ts';
 import { abortable } from './retry.ts';
 import { isTlsListener, openSocket, silentError, strangerError, tlsPortError } from './socket.ts';
 
-interface Pending {
-  readonly api: ApiName;
-  readonly version: number;
-  readonly correlationId: number;
-  readonly deadlineMs: number;
-  readonly timeoutMs: number;
-  readonly isAnswered: boolean;
-  readonly done: Done<ApiName>;
-  /** Null once sent. */
-  frame: Encoded | null;
-}
-
 /** Requests that the broker has and has not answered; more of them wait here. */
 const inFlightMax = 64;
 const softwareName = 'millrace-client';
 const softwareVersion = '0.1.0';
+/** In front of a frame. */
+const sizeBytes = 4;
 /** Kafka 2.4 and later know it; older ones say so in version 0. */
 const firstApiVersions = 3;
 
@@ -192,10 +185,11 @@ export class BrokerConnection implements FrameOwner {
       clientId: this.#clientId,
     };
     const frame = encodeRequestFrame<N>(header, `${api}Request`, body);
-    const deadlineMs = performance.now() + timeoutMs;
+    const begunMs = performance.now();
+    const deadlineMs = begunMs + timeoutMs;
     this.#requests.push({
-      ...{ api, version, correlationId, deadlineMs, timeoutMs, isAnswered, frame },
-      done: done as Done<ApiName>,
+      ...{ api, version, correlationId, begunMs, deadlineMs, timeoutMs, isAnswered, frame },
+      ...{ requestBytes: byteLengthOf(frame), done: done as Done<ApiName> },
     });
     this.#pump();
     this.#watch(deadlineMs, timeoutMs);
@@ -211,8 +205,11 @@ export class BrokerConnection implements FrameOwner {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
     this.#sent = 0;
-    for (const { done, frame } of this.#requests.splice(0))
-      done(frame === null ? why : unsentError(why), null);
+    for (const request of this.#requests.splice(0)) {
+      const error = request.frame === null ? why : unsentError(why);
+      this.#tell(request, 0, error);
+      request.done(error, null);
+    }
     this.#onClosed(why);
   }
 
@@ -249,6 +246,7 @@ export class BrokerConnection implements FrameOwner {
     }
     this.#requests.shift();
     this.#sent -= 1;
+    this.#tell(first, frame.length + sizeBytes, null);
     first.done(null, reply);
     if (this.#sent < this.#requests.length) this.#pump();
   }
@@ -325,6 +323,10 @@ export class BrokerConnection implements FrameOwner {
     });
   }
 
+  #tell(request: Pending, responseBytes: number, error: MillraceError | null): void {
+    tellRequest(request, this.endpoint, this.#clientId, responseBytes, error);
+  }
+
   /** Sends what may be in flight. */
   #pump(): void {
     while (this.#sent < this.#requests.length && this.#sent < inFlightMax) {
@@ -336,7 +338,10 @@ export class BrokerConnection implements FrameOwner {
         this.#write(frame);
       } else {
         this.#requests.splice(this.#sent, 1);
-        this.#write(frame, () => next.done(this.#why, null));
+        this.#write(frame, () => {
+          this.#tell(next, 0, this.#why);
+          next.done(this.#why, null);
+        });
       }
     }
   }

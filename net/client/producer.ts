@@ -10,6 +10,7 @@ import type { WritableStream } from 'node:stream/web';
 import { batchHeaderBytes } from '../../engine/batch/header.ts';
 import { Accumulator, type EncodedMessage } from './accumulator.ts';
 import type { Cluster } from './cluster.ts';
+import type { SenderCounters } from './diagnostics.ts';
 import { ClientCode, MillraceError } from './errors.ts';
 import {
   type ProducerOptions,
@@ -19,7 +20,6 @@ import {
 import type { Field, RecordMetadata } from './record_batch.ts';
 import { encodeHeaders, type Headers } from './record_headers.ts';
 import { abortable } from './retry.ts';
-import type { SenderCounters } from './sender.ts';
 import type { Serializer } from './serializers.ts';
 
 /** What keys and values are without a serializer; text is written as UTF-8. */

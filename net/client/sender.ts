@@ -9,6 +9,7 @@ import { ErrorCode } from '../../engine/error_code.gen.ts';
 import { errorInfo } from '../protocol/errors.ts';
 import type { ProduceResponse } from '../protocol/messages.gen.ts';
 import type { Cluster } from './cluster.ts';
+import { type SenderCounters, tellBatch } from './diagnostics.ts';
 import { asksForMetadata, brokerError, ClientCode, MillraceError } from './errors.ts';
 import { type PartitionQueue, rememberedBatches } from './partition_queue.ts';
 import { type Part, ProduceRequest } from './produce_request.ts';
@@ -17,19 +18,6 @@ import type { ProducerSettings } from './producer_options.ts';
 import type { RecordBatch } from './record_batch.ts';
 import { sleep } from './retry.ts';
 import { splitBatch } from './split_batch.ts';
-
-/** What the sender has done since it was made. */
-export interface SenderCounters {
-  requests: number;
-  batches: number;
-  records: number;
-  /** Bytes of batches as they were sent, retries included. */
-  bytes: number;
-  /** Batches that were sent again. */
-  retries: number;
-  /** Messages that could not be delivered. */
-  failedRecords: number;
-}
 
 export interface SenderOwner {
   /** A batch is delivered or has failed: its memory is free. */
@@ -271,6 +259,7 @@ export class Sender {
     this.counters.records += batch.count;
     queue.backoff.reset();
     queue.settle(batch);
+    tellBatch(queue, batch, null);
     batch.deliver(queue.topic, queue.partition, offset, timeMs);
     this.#owner.onSettled(batch);
   }
@@ -278,6 +267,7 @@ export class Sender {
   #fail(queue: PartitionQueue, batch: RecordBatch, error: unknown): void {
     this.counters.failedRecords += batch.count;
     queue.abandon(batch);
+    tellBatch(queue, batch, error);
     batch.fail(error);
     this.#owner.onSettled(batch);
   }

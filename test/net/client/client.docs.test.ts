@@ -24,6 +24,7 @@ const expected: readonly RegExp[] = [
   /^nothing new for half a second\n$/,
   / records: 1000,/,
   /billing \w+\n.*1 broker\n$/s,
+  /^true [123] 0\n$/,
   /^UNKNOWN_TOPIC_OR_PARTITION /,
 ];
 

@@ -25,6 +25,12 @@ const root = dirname(import.meta.dirname);
 const dataFolders = ['net/protocol/schema', 'net/protocol/tables', 'net/config/tables'];
 /** What `import 'millrace/client'` shows to the compiler; the other declarations are left out. */
 const publicDeclarations = 'net/client/client.d.ts';
+/** The fields of all of Kafka's messages: nothing that users see mentions them, and they are a tenth of the package. */
+const messageDeclarations = 'net/protocol/messages.gen.d.ts';
+/** Of those, what the types of the client's own modules are built on. */
+const keptDeclarations: ReadonlySet<string> = new Set(['ApiName', 'ExternalRecords']);
+/** For who works on Millrace, not with it. */
+const ownPages: ReadonlySet<string> = new Set(['testing.md']);
 /** Of the checkout, which `--prepack` replaces for the time of the packing. */
 const replaced = ['package.json', 'README.md'];
 const saved = join(root, '.cache', 'package');
@@ -49,7 +55,7 @@ function build(out: string): void {
   if (out === root) return;
   copyFileSync(join(root, 'LICENSE'), join(out, 'LICENSE'));
   mkdirSync(join(out, 'docs'), { recursive: true });
-  for (const page of readdirSync(join(root, 'docs')))
+  for (const page of readdirSync(join(root, 'docs')).filter((one) => !ownPages.has(one)))
     copyFileSync(join(root, 'docs', page), join(out, 'docs', page));
 }
 
@@ -93,6 +99,28 @@ function pruneDeclarations(dist: string): void {
       open.push(posix.join(posix.dirname(path), `${match[1]}.d.ts`));
   }
   for (const path of filesOf(dist, '.d.ts')) if (!reached.has(path)) rmSync(join(dist, path));
+  pruneMessages(dist, reached);
+}
+
+/** Leaves the names that other declarations import. */
+function pruneMessages(dist: string, reached: ReadonlySet<string>): void {
+  const names = new Set<string>();
+  for (const path of reached)
+    for (const [, list] of readFileSync(join(dist, path), 'utf8').matchAll(
+      /import type \{([^}]*)\} from '[^']*messages\.gen\.js'/g,
+    ))
+      for (const name of list?.split(',') ?? []) names.add(name.trim());
+  const whole = readFileSync(join(dist, messageDeclarations), 'utf8');
+  const declarations = [...names].map((name) => {
+    if (!keptDeclarations.has(name)) return `export type ${name} = any;\n`;
+    const found = new RegExp(`^export (?:type ${name} = [^;]*;|interface ${name} [^}]*})\n`, 'm');
+    return found.exec(whole)?.[0] ?? fail(`no ${name} in ${messageDeclarations}`);
+  });
+  writeFileSync(join(dist, messageDeclarations), declarations.join(''));
+}
+
+function fail(message: string): never {
+  throw new Error(message);
 }
 
 function writeJson(path: string, value: unknown): void {

@@ -13,12 +13,14 @@ Examples:
   millrace start --set log.dirs=/var/lib/millrace --set num.partitions=6
   millrace start --config server.properties --log-format json
       a properties file with Kafka's names; --set wins over it
-  millrace start --set listeners=PLAINTEXT://:9092 --set advertised.listeners=PLAINTEXT://broker.example:9092
-      clients on other machines: listen everywhere, and say where clients find this one
+  millrace start --set listeners=PLAINTEXT://:9092 \\
+      --set advertised.listeners=PLAINTEXT://broker.example:9092
+      clients on other machines: listen everywhere, and say where they find this
 
 With npm: npm start -- --set log.dirs=/var/lib/millrace
 
-SIGTERM, SIGINT and SIGHUP stop cleanly; a second one ends the process at once (the next start then recovers).
+SIGTERM, SIGINT and SIGHUP stop cleanly; a second one ends the process at once
+(the next start then recovers).
 
 Exit codes:
   0  stopped cleanly
@@ -120,7 +122,7 @@ function startCommand(): Command {
   return new Command('start')
     .description('start a broker')
     .option('-c, --config <file>', 'properties file, as server.properties of Kafka')
-    .option('-s, --set <key=value>', 'one setting; may be repeated', collectSetting, [])
+    .addOption(settingOption('one setting; may be repeated'))
     .addOption(
       new Option('--log-format <format>', 'form of log lines')
         .choices(['text', 'json'])
@@ -142,11 +144,13 @@ function startCommand(): Command {
 const clusterHelp = `
 Examples:
   millrace cluster
-      three brokers, data in ./data/cluster/1 to 3, clients connect to 127.0.0.1:9092, 9093 and 9094
+      three brokers, data in ./data/cluster/1 to 3, clients connect to
+      127.0.0.1:9092, 9093 and 9094
   millrace cluster --brokers 5 --port 19092 --set num.partitions=6
 
-Every line of a broker is printed behind its number. Ctrl-C stops all brokers; a broker that is killed leaves the
-others running. For brokers on several hosts, see docs/cluster.md.
+Every line of a broker is printed behind its number. Ctrl-C stops all brokers; a
+broker that is killed leaves the others running. For brokers on several hosts,
+see docs/cluster.md.
 `;
 
 function clusterCommand(): Command {
@@ -161,18 +165,17 @@ function clusterCommand(): Command {
         .argParser(wholeNumber(1, 65_000))
         .default(9092),
     )
-    .option(
-      '-s, --set <key=value>',
-      'one setting for all brokers; may be repeated',
-      collectSetting,
-      [],
-    )
+    .addOption(settingOption('one setting for all brokers; may be repeated'))
     .addHelpText('after', clusterHelp)
     .allowExcessArguments(false)
     .action(async (options: ClusterOptions) => {
       const { runCluster } = await import('./cluster.ts');
       await runCluster(options);
     });
+}
+
+function settingOption(about: string): Option {
+  return new Option('-s, --set <key=value>', about).argParser(collectSetting).default([], 'none');
 }
 
 function collectSetting(text: string, earlier: readonly string[]): readonly string[] {

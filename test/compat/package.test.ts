@@ -14,7 +14,7 @@ const test = suite('package');
 const root = dirname(dirname(import.meta.dirname));
 const dir = mkdtempSync(join(tmpdir(), 'millrace-package-'));
 const app = join(dir, 'app');
-const maxBytes = 3_000_000;
+const maxBytes = 2_650_000;
 let tarball = '';
 let broker: ChildProcess | null = null;
 
@@ -145,6 +145,9 @@ test('the client compiles strictly and runs, imported and required', () => {
   const readme = readFileSync(join(installed, 'README.md'), 'utf8');
   const blocks = [...readme.matchAll(/^```ts\n(.*?)^```/gms)].map(([, code]) => code as string);
   assert(blocks.length >= 3);
+  const plain = /^```js\n(.*?)^```/ms.exec(readme)?.[1];
+  assert(plain !== undefined);
+  writeFileSync(join(app, 'readme.cjs'), plain);
   for (const [number, code] of blocks.entries()) {
     const name = `readme${number}.mts`;
     options.files.push(name);
@@ -160,6 +163,29 @@ test('the client compiles strictly and runs, imported and required', () => {
   run('24', join(app, 'node_modules', '.bin', 'tsc'), []);
 });
 
+/** The package's README as it stands, but for the address: its producers, then its consumer, which goes on. */
+async function tryReadme(version: string, address: string): Promise<void> {
+  for (const file of ['readme0.mjs', 'readme1.mjs', 'readme.cjs']) {
+    const text = readFileSync(join(app, file), 'utf8').replaceAll('127.0.0.1:9092', address);
+    writeFileSync(join(app, `here.${file}`), text);
+  }
+  const sent = run(version, 'node', [join(app, 'here.readme0.mjs')]);
+  assert.match(sent, /^written to partition [012] at offset 0\n$/);
+  assert.equal(run(version, 'node', [join(app, 'here.readme.cjs')]), '');
+  const env = environment(version);
+  const consumer = spawn('node', [join(app, 'here.readme1.mjs')], { cwd: app, env });
+  try {
+    let out = '';
+    for await (const chunk of consumer.stdout) {
+      out += String(chunk);
+      if (/customer-1 \{"amount":7\}/.test(out) && /customer-2 paid/.test(out)) return;
+    }
+    assert.fail(`the consumer has ended: ${out}`);
+  } finally {
+    consumer.kill('SIGKILL');
+  }
+}
+
 for (const version of ['22', '24'])
   test(`Node ${version} serves and uses it`, async () => {
     const address = await startBroker(version);
@@ -167,6 +193,7 @@ for (const version of ['22', '24'])
       const out = run(version, 'node', [join(app, file), address, file]);
       assert.equal(out, 'UNKNOWN_TOPIC_OR_PARTITION 0 1\n', file);
     }
+    await tryReadme(version, address);
     const child = broker as ChildProcess;
     const ended = new Promise((resolve) => {
       child.once('close', resolve);

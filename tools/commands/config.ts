@@ -7,9 +7,10 @@ const help = `
 Examples:
   millrace config describe topic orders
   millrace config describe broker 1 --all
-  millrace config alter topic orders --set retention.ms=86400000 --unset segment.bytes
+  millrace config alter topic orders --set retention.ms=86400000
+  millrace config alter topic orders --unset segment.bytes --dry-run
   millrace config alter topic orders --append cleanup.policy=compact
-  millrace config alter broker all --set log.cleaner.io.max.bytes.per.second=10000000
+  millrace config alter broker all --set message.max.bytes=2000000
 `;
 
 export interface DescribeConfigOptions extends ConnectOptions {

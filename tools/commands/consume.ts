@@ -27,21 +27,23 @@ export interface ConsumeOptions extends ConnectOptions {
 }
 
 const help = `
-Prints what there is, from the beginning, and ends; --follow goes on. With --group the group shares the topics and
-remembers how far it is: it begins with what the group has not read.
+Prints what there is, from the beginning, and ends; --follow goes on. With
+--group the group shares the topics and remembers how far it is: it begins with
+what the group has not read.
 
 Examples:
   millrace consume greetings
   millrace consume orders --follow --from latest
   millrace consume orders --tail 10 --verbose
-      the last ten of each partition, with partition, offset, time, key and headers
+      the last ten of each partition, with offset, time, key and headers
   millrace consume orders --from 2026-11-29T12:00:00Z --max 100 --jsonl
   millrace consume orders --from 15m
       what came in the last 15 minutes
   millrace consume orders payments --group billing --follow
   millrace consume orders --output '%p %o %T %k=%s %h\\n'
-      %t topic, %p partition, %o offset, %k key, %s value, %K and %S their lengths (-1: null),
-      %h headers, %T milliseconds since 1970, %% a percent sign, \\n \\t \\0 as usual
+      %t topic, %p partition, %o offset, %T milliseconds since 1970, %h headers,
+      %k key, %s value, %K and %S their lengths (-1: null), %% a percent sign,
+      \\n \\t \\0 as usual
 
 Exit codes: 0 done, 1 refused, 2 wrong usage, 3 no broker answered
 `;

@@ -16,7 +16,8 @@ Examples:
 `;
 
 const resetHelp = `
-Shows what would change. Only --execute changes it, and only while the group has no members.
+Shows what would change. Only --execute changes it, and only while the group has
+no members.
 
 Examples:
   millrace group reset billing --topic orders --to earliest

@@ -22,8 +22,9 @@ Exit codes: 0 all was printed, 2 wrong usage, 4 there is damage among it
 `;
 
 const verifyHelp = `
-Reads every batch (checksum, records, offsets, leader epochs) and compares indexes, checkpoints and the leader epoch
-cache with them. Nothing is written, and no broker is needed. Works on directories of Kafka as well.
+Reads every batch (checksum, records, offsets, leader epochs) and compares
+indexes, checkpoints and the leader epoch cache with them. Nothing is written,
+and no broker is needed. Works on directories of Kafka as well.
 
 Examples:
   millrace log verify
@@ -31,8 +32,9 @@ Examples:
   millrace log verify /var/lib/kafka /mnt/disk2/kafka --json
   millrace log verify data/orders-0/00000000000000000000.log
 
-What it finds is of three kinds: "damage" (records cannot be read), "rebuildable" (a broker makes it again from the
-records), "note" (nothing to do).
+What it finds is of three kinds: "damage" (records cannot be read),
+"rebuildable" (a broker makes it again from the records), "note" (nothing to
+do).
 
 Exit codes: 0 sound, 2 wrong usage, 4 something is wrong with the files
 `;

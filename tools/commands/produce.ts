@@ -21,19 +21,20 @@ export interface ProduceOptions extends ConnectOptions {
 }
 
 const help = `
-A line of the input is a message. Without a file and without values the input is standard input.
+A line of the input is a message. Without a file and without values the input is
+standard input.
 
 Examples:
   echo hello | millrace produce greetings
   millrace produce orders --key 42 '{"amount": 7}'
   millrace produce orders --key-separator : --compression zstd < orders.txt
       each line is key:value
-  millrace produce orders --header source=import --format json --file orders.ndjson
+  millrace produce orders --header source=import --format json --file a.ndjson
       each line is checked to be JSON
   millrace consume orders --jsonl | millrace produce copy --jsonl
-      keys, headers, partitions and timestamps as they were: a JSON object a line
+      keys, headers, partitions and times as they were: a JSON object a line
 
-Exit codes: 0 all delivered, 1 refused, 2 wrong usage or input, 3 no broker answered
+Exit codes: 0 delivered, 1 refused, 2 wrong usage or input, 3 no broker answered
 `;
 
 export function produceCommand(): Command {

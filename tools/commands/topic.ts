@@ -81,7 +81,7 @@ function listCommand(): Command {
 
 function describeCommand(): Command {
   const command = new Command('describe')
-    .description('partitions, replicas, offsets and settings')
+    .description('partitions, offsets and settings')
     .argument('<topic...>');
   return connecting(command).action(async (topics: string[], options: ConnectOptions) => {
     const { describeTopics } = await import('../cli/topic_views.ts');
@@ -105,7 +105,7 @@ function alterCommand(): Command {
 
 function addPartitionsCommand(): Command {
   const command = new Command('add-partitions')
-    .description('more partitions; keys go to other ones from then on')
+    .description('more partitions; keys change theirs')
     .argument('<topic>')
     .argument('<total>', 'with those that there are', wholeNumber(1, partitionsMax));
   return connecting(command).action(

@@ -3,63 +3,13 @@
  * order. The client knows the broker by a proxy's address alone; what has arrived is read around it.
  */
 import assert from 'node:assert/strict';
-import {
-  type Bytes,
-  Client,
-  type Producer,
-  type ProducerOptions,
-} from '../../net/client/client.ts';
+import { type Bytes, Client, type ProducerOptions } from '../../net/client/client.ts';
 import type { BrokerProcess, Launcher } from './broker_process.ts';
 import { Client as RawClient } from './client.ts';
 import { type RoughStage, runRough } from './client_stage.ts';
+import { assertNumbers, sendNumbers } from './numbers.ts';
 
 const partitions = 3;
-const batchOf = 500;
-/** Sends that are not awaited yet, at most. */
-const pendingMax = 20_000;
-
-/** Sends numbers, and calls `between` now and then. All are delivered when it returns. */
-export async function sendNumbers(
-  producer: Producer,
-  topic: string,
-  count: number,
-  between: (sent: number) => Promise<void> | void = () => undefined,
-): Promise<void> {
-  let pending: Promise<unknown>[] = [];
-  for (let at = 0; at < count; at += 1) {
-    // Half of them by a key, half without: both ways of choosing a partition.
-    const key = at % 2 === 0 ? null : `key ${at % 7}`;
-    pending.push(producer.send({ topic, key, value: `${at}` }));
-    if ((at + 1) % batchOf !== 0) continue;
-    await between(at + 1);
-    if (pending.length < pendingMax) continue;
-    await Promise.all(pending);
-    pending = [];
-  }
-  await Promise.all(pending);
-}
-
-/** Every number is there once, and within a partition they rise. `readers` has who reads each partition. */
-export async function assertNumbers(
-  readers: readonly RawClient[],
-  topic: string,
-  count: number,
-): Promise<void> {
-  const seen = new Uint8Array(count);
-  let total = 0;
-  for (const [partition, raw] of readers.entries()) {
-    let last = -1;
-    await raw.readEach(topic, partition, ({ value, offset }) => {
-      const number = Number(Buffer.from(value ?? []).toString());
-      assert.ok(number > last, `${topic}-${partition}@${offset}: ${number} behind ${last}`);
-      last = number;
-      assert.equal(seen[number], 0, `${number} is there twice`);
-      seen[number] = 1;
-      total += 1;
-    });
-  }
-  assert.equal(total, count, `the first that is missing: ${seen.indexOf(0)}`);
-}
 
 async function assertArrived(broker: BrokerProcess, topic: string, count: number): Promise<void> {
   const raw = await RawClient.connect(broker);
@@ -101,10 +51,12 @@ const steps: Readonly<Record<string, Step>> = {
     records,
   ) => {
     const { proxy } = stage;
-    proxy.set({ cutBytesMax: 100_000 });
+    // A break costs a back-off: in a run of millions there are some thousand of them, and not the more the longer it is.
+    proxy.set({ cutBytesMax: Math.max(100_000, records / 25) });
     await produce(stage, 'cut', records, { batchBytes: 4_000 }, () => new Promise(setImmediate));
     proxy.set({});
-    assert.ok(proxy.cuts > records / 10_000, `only ${proxy.cuts} cuts`);
+    assert.ok(proxy.cuts > Math.min(500, records / 10_000), `only ${proxy.cuts} cuts`);
+    console.log(`${records} records through ${proxy.cuts} cuts`);
   },
 
   'a broker that is killed and comes back': async (stage) => {

@@ -8,7 +8,7 @@ import { suite } from 'uvu';
 import { Client, type Producer } from '../../net/client/client.ts';
 import type { Client as RawClient } from '../harness/client.ts';
 import { Cluster } from '../harness/cluster.ts';
-import { assertNumbers, sendNumbers } from '../harness/rough_suite.ts';
+import { assertNumbers, sendNumbers } from '../harness/numbers.ts';
 import { runScenario, scenarioOptions } from '../harness/scenario_options.ts';
 
 const options = scenarioOptions();

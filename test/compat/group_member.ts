@@ -1,6 +1,8 @@
 /** A member of a consumer group: a process of another people's client, and what it notes of its life. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { MemberEvent } from '../harness/position_watch.ts';
+import type { GroupParticipant } from '../harness/watched_group.ts';
 import { NotedLines } from './noted_lines.ts';
 import type { Program } from './peers/program_peer.ts';
 
@@ -14,15 +16,10 @@ export interface MemberOptions {
   readonly protocol: 'classic' | 'consumer';
 }
 
-/** `assigned`: all partitions that it has after a rebalance. The others are records, before they were committed. */
-type Event =
-  | { readonly assigned: readonly number[] }
-  | { readonly partition: number; readonly offset: number };
-
-export class GroupMember {
+export class GroupMember implements GroupParticipant {
   readonly name: string;
   readonly #program: Program;
-  readonly #life: NotedLines<Event>;
+  readonly #life: NotedLines<MemberEvent>;
   readonly #stop: string;
   readonly #run: Promise<Error | null>;
   #error: Error | null = null;
@@ -57,13 +54,18 @@ export class GroupMember {
   }
 
   /** All that it has noted so far. */
-  get events(): readonly Event[] {
+  get events(): readonly MemberEvent[] {
     return this.#life.lines();
   }
 
   /** What it had after each rebalance. */
   get assignments(): (readonly number[])[] {
     return this.events.flatMap((event) => ('assigned' in event ? [event.assigned] : []));
+  }
+
+  /** How often what it has has changed. */
+  get rebalances(): number {
+    return this.assignments.length;
   }
 
   /** The partitions that it has. */

@@ -7,7 +7,6 @@
  *   node test/compat/ride_through.java.test.ts [--rounds 20]
  */
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { suite, type Test } from 'uvu';
 import { Cluster } from '../harness/cluster.ts';
 import { assertHistory } from '../harness/cluster_records.ts';
@@ -16,11 +15,11 @@ import { History } from '../harness/history.ts';
 import { laneName, type Target } from '../harness/load.ts';
 import { assertEqualReplicas } from '../harness/replica_logs.ts';
 import { runScenario, type ScenarioRun, scenarioOptions } from '../harness/scenario_options.ts';
+import { WatchedGroup } from '../harness/watched_group.ts';
 import { isKafka } from './exchange.ts';
 import { GroupMember, type MemberOptions } from './group_member.ts';
 import { kafkaLauncher } from './kafka_broker.ts';
 import { groupPrograms, type RidingProgram } from './peers/program_peer.ts';
-import { PositionWatch } from './position_watch.ts';
 import { StreamProducer } from './stream_producer.ts';
 
 const options = scenarioOptions();
@@ -47,91 +46,22 @@ interface GroupPlan {
   readonly members: number;
 }
 
-class Group {
-  readonly name: string;
-  readonly members: readonly GroupMember[];
-  readonly watch: PositionWatch;
-  readonly #offsets = targets.map(() => new Set<number>());
-  readonly #ends: number[] = targets.map(() => 0);
-  /** Events of each member that are in those. */
-  readonly #seen: number[];
-
-  private constructor(name: string, members: readonly GroupMember[], watch: PositionWatch) {
-    this.name = name;
-    this.members = members;
-    this.watch = watch;
-    this.#seen = members.map(() => 0);
-  }
-
-  static async start(program: RidingProgram, cluster: Cluster, plan: GroupPlan): Promise<Group> {
-    const { protocol } = plan;
-    const group = `riding-${protocol}`;
-    const strategy = 'eager';
-    const { bootstrap } = cluster;
-    const members: GroupMember[] = [];
-    for (let at = 0; at < plan.members; at += 1)
-      members.push(
-        new GroupMember(`${protocol} ${at}`, await groupPrograms[program](), {
-          bootstrap,
-          topic,
-          group,
-          strategy,
-          protocol,
-          instance: null,
-        }),
-      );
-    return new Group(group, members, new PositionWatch(cluster, group, topic, members));
-  }
-
-  assertHealthy(): void {
-    for (const { failure } of this.members) if (failure !== null) throw failure;
-    this.watch.assertHealthy();
-  }
-
-  /** Up to where, by partition, every record has been processed by some member. */
-  #processed(): readonly number[] {
-    for (const [at, { events }] of this.members.entries()) {
-      for (const event of events.slice(this.#seen[at]))
-        if ('partition' in event) this.#offsets[event.partition]?.add(event.offset);
-      this.#seen[at] = events.length;
-    }
-    for (const [partition, offsets] of this.#offsets.entries())
-      while (offsets.has(this.#ends[partition]!)) this.#ends[partition]! += 1;
-    return this.#ends;
-  }
-
-  /** Resolves when there is no record before `ends`, by partition, that nobody has processed. */
-  async processedUntil(ends: readonly number[]): Promise<void> {
-    const deadline = performance.now() + backMs;
-    for (;;) {
-      this.assertHealthy();
-      const processed = this.#processed();
-      if (ends.every((end, partition) => processed[partition]! >= end)) return;
-      if (performance.now() > deadline)
-        throw new Error(
-          `${this.name}: all is processed up to ${processed}, not up to ${ends}:\n${this.members.map(({ state }) => state).join('\n')}`,
-        );
-      await sleep(100);
-    }
-  }
-
-  /** All leave in good order, and everything is committed. */
-  async finish(ends: readonly number[]): Promise<void> {
-    await this.processedUntil(ends);
-    await this.watch.stop();
-    this.assertHealthy();
-    await Promise.all(this.members.map((member) => member.leave()));
-    const committed = await this.watch.committed();
-    assert.deepEqual(
-      targets.map(({ partition }) => committed.get(partition)),
-      ends,
+async function startGroup(
+  program: RidingProgram,
+  cluster: Cluster,
+  { protocol, members: count }: GroupPlan,
+): Promise<WatchedGroup> {
+  const { bootstrap } = cluster;
+  const group = `riding-${protocol}`;
+  const members: GroupMember[] = [];
+  for (let at = 0; at < count; at += 1)
+    members.push(
+      new GroupMember(`${protocol} ${at}`, await groupPrograms[program](), {
+        ...{ bootstrap, topic, group, protocol },
+        ...{ strategy: 'eager', instance: null },
+      }),
     );
-  }
-
-  async close(): Promise<void> {
-    await this.watch.stop();
-    await Promise.all(this.members.map((member) => member.close()));
-  }
+  return new WatchedGroup(cluster, members, { group, topic, partitions, backMs });
 }
 
 /** One kill: whoever leads some partition dies, the client goes on without it, and it comes back. */
@@ -139,7 +69,7 @@ async function ride(
   cluster: Cluster,
   view: ClusterView,
   producer: StreamProducer,
-  groups: readonly Group[],
+  groups: readonly WatchedGroup[],
   { random }: ScenarioRun,
 ): Promise<number> {
   await view.whole(backMs);
@@ -171,9 +101,9 @@ async function allKills(
   const { bootstrap } = cluster;
   const streamed = { bootstrap, topic, partitions, pauseMs };
   const producer = new StreamProducer(await groupPrograms[program](), streamed);
-  const groups: Group[] = [];
+  const groups: WatchedGroup[] = [];
   try {
-    for (const plan of plans) groups.push(await Group.start(program, cluster, plan));
+    for (const plan of plans) groups.push(await startGroup(program, cluster, plan));
     const gaps: number[] = [];
     for (let kill = 0; kill < kills; kill += 1)
       gaps.push(await ride(cluster, view, producer, groups, run));
@@ -190,11 +120,11 @@ async function allKills(
     await assertHistory(cluster, view, targets, history);
     for (const group of groups) await group.finish(sent);
     if (!isKafka) await assertEqualReplicas(cluster.brokers, targets, backMs);
-    const rebalances = groups.map(
-      ({ name, members }) => `${name} ${members.map(({ assignments }) => assignments.length)}`,
+    const rebalances = groups.map(({ members }) =>
+      members.map(({ name, rebalances }) => `${name}: ${rebalances}`).join(', '),
     );
     console.log(
-      `${program}, ${kills} kills: ${acknowledged.length} records acknowledged; all partitions again after ${gaps.map(Math.round).join(', ')} ms; assignments ${rebalances.join('; ')}`,
+      `${program}, ${kills} kills: ${acknowledged.length} records acknowledged; all partitions again after ${gaps.map(Math.round).join(', ')} ms; assignments of ${rebalances.join('; ')}`,
     );
   } finally {
     for (const group of groups) await group.close();

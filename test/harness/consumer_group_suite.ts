@@ -5,9 +5,10 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { suite } from 'uvu';
-import { Client, type Consumer, type ConsumerOptions } from '../../net/client/client.ts';
+import type { ConsumerOptions } from '../../net/client/client.ts';
 import { BrokerProcess, type Launcher } from './broker_process.ts';
 import { Client as RawClient, record } from './client.ts';
+import { ClientMember } from './client_member.ts';
 import { createLedTopic } from './led_partitions.ts';
 
 type Kind = Pick<ConsumerOptions, 'protocol' | 'strategy'>;
@@ -16,74 +17,11 @@ const partitionCount = 6;
 const settleMs = 60_000;
 const all = Array.from({ length: partitionCount }, (_, partition) => partition);
 
-/** One member with a client of its own, and what it lives through. */
-class Member {
-  readonly name: string;
-  readonly consumer: Consumer;
-  readonly #client: Client;
-  readonly #running: Promise<void>;
-  /** `partition/offset`, in their order; some may come twice over all members, none twice within an assignment. */
-  readonly processed: string[] = [];
-  /** What happened to partitions, in order: `+1` came, `-1` went. */
-  readonly changes: string[] = [];
-  readonly #next = new Map<number, number>();
-  hasLeft: boolean = false;
-  error: unknown = null;
-
-  constructor(bootstrap: string, topic: string, name: string, kind: Kind, instanceId?: string) {
-    this.name = name;
-    this.#client = new Client({ bootstrap, clientId: name });
-    this.consumer = this.#client.consumer({
-      ...{ topics: [topic], group: topic, from: 'earliest', ...kind },
-      ...(instanceId === undefined ? {} : { instanceId }),
-      ...{ sessionTimeoutMs: 6_000, heartbeatIntervalMs: 500, autoCommit: { intervalMs: 100 } },
-      onRebalance: ({ type, partitions }) => {
-        const sign = type === 'assigned' ? '+' : '-';
-        for (const { partition } of partitions) {
-          this.changes.push(`${sign}${partition}`);
-          this.#next.delete(partition);
-        }
-      },
-    });
-    this.#running = this.#run().catch((error: unknown) => {
-      this.error = error;
-    });
-  }
-
-  get owned(): number[] {
-    if (this.hasLeft) return [];
-    return this.consumer.assignment.map(({ partition }) => partition);
-  }
-
-  async #run(): Promise<void> {
-    for await (const { partition, offset } of this.consumer) {
-      const due = this.#next.get(partition) ?? offset;
-      assert.equal(offset, due, `${this.name}: partition ${partition}`);
-      this.#next.set(partition, offset + 1);
-      this.processed.push(`${partition}/${offset}`);
-    }
-  }
-
-  async leave(): Promise<void> {
-    this.hasLeft = true;
-    await this.consumer.close();
-    await this.#running;
-    await this.#client.close();
-  }
-
-  /** Its connections break, and it says nothing more. */
-  async crash(): Promise<void> {
-    this.hasLeft = true;
-    await this.#client.close();
-    await this.#running;
-  }
-}
-
 class Run {
   readonly broker: BrokerProcess;
   readonly topic: string;
   readonly raw: RawClient;
-  readonly members: Member[] = [];
+  readonly members: ClientMember[] = [];
   readonly #kind: Kind;
   readonly #written: number[] = all.map(() => 0);
   #writing: Promise<void> = Promise.resolve();
@@ -129,17 +67,25 @@ class Run {
     return new Map(partitions.map((one) => [one.partitionIndex, Number(one.committedOffset)]));
   }
 
-  join(name: string, instanceId?: string): Member {
+  join(name: string, instanceId?: string): ClientMember {
     const { bootstrap } = this.broker;
-    const member = new Member(bootstrap, this.topic, name, this.#kind, instanceId);
+    const { topic } = this;
+    const own = instanceId === undefined ? {} : { instanceId };
+    const member = new ClientMember(name, {
+      bootstrap,
+      topic,
+      group: topic,
+      ...this.#kind,
+      ...own,
+    });
     this.members.push(member);
     return member;
   }
 
-  async settled(...members: Member[]): Promise<void> {
+  async settled(...members: ClientMember[]): Promise<void> {
     const share = partitionCount / members.length;
     await this.until(() => {
-      const owned = members.map((one) => one.owned);
+      const owned = members.map((one) => one.assigned);
       return (
         owned.every(({ length }) => length === share) &&
         new Set(owned.flat()).size === partitionCount
@@ -150,10 +96,9 @@ class Run {
   async until(condition: () => boolean): Promise<void> {
     const deadline = Date.now() + settleMs;
     while (!condition()) {
-      for (const { name, error } of this.members)
-        if (error !== null) throw new Error(`${name}: ${error}`, { cause: error });
-      const state = (): string =>
-        this.members.map(({ name, owned, changes }) => `${name}: ${owned} ${changes}`).join('\n');
+      for (const { name, failure } of this.members)
+        if (failure !== null) throw new Error(`${name}: ${failure}`, { cause: failure });
+      const state = (): string => this.members.map((one) => one.state).join('\n');
       if (Date.now() > deadline) throw new Error(`not so after ${settleMs} ms:\n${state()}`);
       await sleep(20);
     }
@@ -167,7 +112,7 @@ class Run {
       const processed = new Set(this.members.flatMap((one) => one.processed));
       return this.#written
         .flatMap((count, partition) =>
-          Array.from({ length: count }, (_, offset) => `${partition}/${offset}`),
+          Array.from({ length: count }, (_, offset) => `${partition} ${offset}`),
         )
         .filter((one) => !processed.has(one));
     };
@@ -185,7 +130,7 @@ class Run {
   async close(): Promise<void> {
     this.#isOver = true;
     await this.#writing.catch(() => undefined);
-    for (const member of this.members) await member.leave();
+    for (const member of this.members) await member.close();
   }
 }
 
@@ -194,13 +139,13 @@ async function threeMembers(run: Run, isIncremental: boolean): Promise<void> {
   await run.settled(first);
   const second = run.join('second');
   await run.settled(first, second);
-  const before = new Set(first.owned);
+  const before = new Set(first.assigned);
   const seen = first.changes.length;
   const third = run.join('third');
   await run.settled(first, second, third);
   if (isIncremental) {
     const touched = first.changes.slice(seen).map((change) => Number(change.slice(1)));
-    const kept = first.owned.filter((partition) => before.has(partition));
+    const kept = first.assigned.filter((partition) => before.has(partition));
     assert.ok(kept.length > 0);
     for (const partition of kept) assert.ok(!touched.includes(partition), `${first.changes}`);
   }
@@ -219,12 +164,12 @@ async function staticMembers(run: Run): Promise<void> {
   await run.settled(stays);
   const goes = run.join('goes', 'b');
   await run.settled(stays, goes);
-  const had = new Set(goes.owned);
+  const had = new Set(goes.assigned);
   const seen = stays.changes.length;
   await goes.leave();
   const back = run.join('comes back', 'b');
-  await run.until(() => back.owned.length > 0);
-  assert.deepEqual(new Set(back.owned), had);
+  await run.until(() => back.assigned.length > 0);
+  assert.deepEqual(new Set(back.assigned), had);
   assert.deepEqual(stays.changes.slice(seen), []);
   await run.finish();
   await stays.leave();

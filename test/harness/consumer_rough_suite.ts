@@ -7,13 +7,14 @@ import { Client, type ConsumerOptions } from '../../net/client/client.ts';
 import type { BrokerProcess, Launcher } from './broker_process.ts';
 import { Client as RawClient } from './client.ts';
 import { type RoughStage, runRough } from './client_stage.ts';
+import { createLedTopic } from './led_partitions.ts';
 
 const partitions = 3;
 const recordsABatch = 50;
 
 async function fill(broker: BrokerProcess, topic: string, batches: number): Promise<number> {
   const raw = await RawClient.connect(broker);
-  await raw.createTopic(topic, partitions);
+  await createLedTopic(raw, topic, partitions);
   for (let at = 0; at < batches; at += 1)
     for (let partition = 0; partition < partitions; partition += 1) {
       const begin = at * recordsABatch;

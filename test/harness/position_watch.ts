@@ -8,10 +8,22 @@
  */
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Cluster } from '../harness/cluster.ts';
-import { ConnectionLostError } from '../harness/connection.ts';
-import { GroupSession, type GroupSessionOptions, RejoinError } from '../harness/group_session.ts';
-import type { GroupMember } from './group_member.ts';
+import type { Cluster } from './cluster.ts';
+import { ConnectionLostError } from './connection.ts';
+import { GroupSession, type GroupSessionOptions, RejoinError } from './group_session.ts';
+
+/** `assigned`: all partitions that it has after a rebalance. The others are messages, before they are committed. */
+export type MemberEvent =
+  | { readonly assigned: readonly number[] }
+  | { readonly partition: number; readonly offset: number };
+
+/** A member of the group, whoever's client it is. */
+export interface WatchedMember {
+  readonly name: string;
+  /** Grows; each message is noted before it is committed. */
+  readonly events: readonly MemberEvent[];
+  readonly state: string;
+}
 
 const lookEachMs = 700;
 const tryAgainMs = 50;
@@ -19,7 +31,7 @@ const tryAgainMs = 50;
 export class PositionWatch {
   readonly #cluster: Cluster;
   readonly #options: GroupSessionOptions;
-  readonly #members: readonly GroupMember[];
+  readonly #members: readonly WatchedMember[];
   readonly #seen: number[];
   /** The last offset that each of them has read, by partition. */
   readonly #last: readonly Map<number, number>[];
@@ -30,7 +42,7 @@ export class PositionWatch {
   #failure: Error | null = null;
   looks = 0;
 
-  constructor(cluster: Cluster, group: string, topic: string, members: readonly GroupMember[]) {
+  constructor(cluster: Cluster, group: string, topic: string, members: readonly WatchedMember[]) {
     this.#cluster = cluster;
     this.#members = members;
     this.#seen = members.map(() => 0);
@@ -91,7 +103,7 @@ export class PositionWatch {
     }
   }
 
-  #checkNew(at: number, member: GroupMember): void {
+  #checkNew(at: number, member: WatchedMember): void {
     const events = member.events;
     const last = this.#last[at]!;
     for (const event of events.slice(this.#seen[at])) {

@@ -4,6 +4,7 @@ import { dataset, type Sent } from './dataset.ts';
 import { kafkaLauncher } from './kafka_broker.ts';
 import { consolePeer } from './peers/console_peer.ts';
 import { kcatPeer } from './peers/kcat_peer.ts';
+import { ownPeer } from './peers/own_peer.ts';
 import { type Mode, modeName, modes, type Peer, type Wanted } from './peers/peer.ts';
 import {
   franzPeer,
@@ -18,7 +19,7 @@ import {
 
 type Start = (bootstrap: string) => Promise<Peer>;
 
-export type PeerName = 'kcat' | 'java' | 'console' | 'franz' | 'python';
+export type PeerName = 'kcat' | 'java' | 'console' | 'franz' | 'python' | 'own';
 
 /** The clients that exchange records each with each, by the names under which the tests know them. */
 export const peers: Readonly<Record<PeerName, Start>> = {
@@ -27,6 +28,7 @@ export const peers: Readonly<Record<PeerName, Start>> = {
   console: consolePeer,
   franz: franzPeer,
   python: pythonPeer,
+  own: ownPeer,
 };
 
 /** Whether the suite runs against Kafka itself (`--broker kafka`), to prove that it is right. */

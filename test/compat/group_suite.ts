@@ -4,13 +4,12 @@
  * end all is committed.
  */
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { suite, type Test } from 'uvu';
 import type { BrokerProcess } from '../harness/broker_process.ts';
-import { Client } from '../harness/client.ts';
 import { startBroker } from './exchange.ts';
-import { GroupMember, type MemberOptions } from './group_member.ts';
-import { type GroupProgram, groupPrograms } from './peers/program_peer.ts';
+import type { GroupMember } from './group_member.ts';
+import { type GroupKind, GroupRun } from './group_run.ts';
+import type { GroupProgram } from './peers/program_peer.ts';
 
 export interface GroupFeatures {
   /** The client has a cooperative assignor. */
@@ -19,133 +18,6 @@ export interface GroupFeatures {
   readonly statics?: boolean;
   /** It knows the consumer protocol (KIP-848). */
   readonly consumer?: boolean;
-}
-
-const partitionCount = 6;
-/** A session lasts 6 s, and a busy machine takes its time. */
-const settleMs = 60_000;
-const all = Array.from({ length: partitionCount }, (_, partition) => partition);
-
-type GroupKind = Pick<MemberOptions, 'strategy' | 'protocol'>;
-
-class GroupRun {
-  readonly topic: string;
-  readonly members: GroupMember[] = [];
-  readonly #broker: BrokerProcess;
-  readonly #client: Client;
-  readonly #start: GroupProgram;
-  readonly #kind: GroupKind;
-  /** Records written to each partition. */
-  readonly #written: number[] = all.map(() => 0);
-  #writing: Promise<void> = Promise.resolve();
-  #isOver: boolean = false;
-
-  private constructor(
-    broker: BrokerProcess,
-    client: Client,
-    start: GroupProgram,
-    topic: string,
-    kind: GroupKind,
-  ) {
-    this.#broker = broker;
-    this.#client = client;
-    this.#start = start;
-    this.topic = topic;
-    this.#kind = kind;
-  }
-
-  static async start(
-    broker: BrokerProcess,
-    start: GroupProgram,
-    topic: string,
-    kind: GroupKind,
-  ): Promise<GroupRun> {
-    const client = await Client.connect(broker);
-    await client.createTopic(topic, partitionCount, {});
-    const run = new GroupRun(broker, client, start, topic, kind);
-    run.#writing = run.#write();
-    return run;
-  }
-
-  /** One record after the other, to each partition in turn. */
-  async #write(): Promise<void> {
-    for (let count = 0; !this.#isOver; count += 1) {
-      const partition = count % partitionCount;
-      const value = Buffer.from(`record ${count}`);
-      const batch = [{ key: null, value, timestamp: BigInt(Date.now()) }];
-      await this.#client.produceOne(this.topic, partition, batch);
-      this.#written[partition] = (this.#written[partition] ?? 0) + 1;
-      await sleep(15);
-    }
-  }
-
-  async join(name: string, instance: string | null = null): Promise<GroupMember> {
-    const program = await groupPrograms[this.#start]();
-    const { bootstrap } = this.#broker;
-    const { topic } = this;
-    const options = { bootstrap, topic, group: topic, instance, ...this.#kind };
-    const member = new GroupMember(name, program, options);
-    this.members.push(member);
-    return member;
-  }
-
-  /** Waits until these members share all partitions evenly. */
-  async settled(...members: GroupMember[]): Promise<void> {
-    const share = partitionCount / members.length;
-    const isSettled = (): boolean => {
-      const owned = members.map(({ assigned }) => assigned);
-      return (
-        owned.every(({ length }) => length === share) &&
-        new Set(owned.flat()).size === partitionCount
-      );
-    };
-    await this.until(isSettled, () => members.map(({ state }) => state).join('\n'));
-  }
-
-  async until(condition: () => boolean, state: () => string): Promise<void> {
-    const deadline = Date.now() + settleMs;
-    while (!condition()) {
-      if (Date.now() > deadline) throw new Error(`not so after ${settleMs} ms:\n${state()}`);
-      await sleep(50);
-    }
-  }
-
-  /** No more records come; waits until all of them have been processed, and returns how many there were. */
-  async finish(): Promise<number> {
-    this.#isOver = true;
-    await this.#writing;
-    const written = this.#written.flatMap((count, partition) =>
-      Array.from({ length: count }, (_, offset) => `${partition} ${offset}`),
-    );
-    let missing: string[] = [];
-    const isDone = (): boolean => {
-      const processed = new Set(this.members.flatMap((member) => member.processed));
-      missing = written.filter((record) => !processed.has(record));
-      return missing.length === 0;
-    };
-    await this.until(isDone, () => `nobody has processed ${missing.slice(0, 20).join(', ')}`);
-    return written.length;
-  }
-
-  /** After all have left: everything is committed. */
-  async checkCommitted(): Promise<void> {
-    const { groups } = await this.#client.request('OffsetFetch', {
-      groups: [{ groupId: this.topic, topics: null }],
-    });
-    assert.equal(groups[0]?.errorCode, 0);
-    const partitions = groups[0].topics.flatMap((topic) => topic.partitions);
-    const committed = all.map((partition) =>
-      Number(partitions.find((one) => one.partitionIndex === partition)?.committedOffset ?? -1),
-    );
-    assert.deepEqual(committed, this.#written);
-  }
-
-  async close(): Promise<void> {
-    this.#isOver = true;
-    await this.#writing.catch(() => {});
-    for (const member of this.members) await member.close();
-    this.#client.close();
-  }
 }
 
 /** Partitions that a member keeps over a rebalance stay with it all the while. */
@@ -159,14 +31,17 @@ function assertKept(member: GroupMember, before: readonly number[], seen: number
       );
 }
 
-async function threeMembers(run: GroupRun, kind: GroupKind): Promise<void> {
+/** Has a member of the client join. */
+type Join = (name: string, instance?: string) => Promise<GroupMember>;
+
+async function threeMembers(run: GroupRun, join: Join, kind: GroupKind): Promise<void> {
   const isIncremental = kind.strategy === 'cooperative' || kind.protocol === 'consumer';
-  const first = await run.join('first');
+  const first = await join('first');
   await run.settled(first);
-  const second = await run.join('second');
+  const second = await join('second');
   await run.settled(first, second);
   const [before, seen] = [first.assigned, first.assignments.length];
-  const third = await run.join('third');
+  const third = await join('third');
   await run.settled(first, second, third);
   if (isIncremental) assertKept(first, before, seen);
   await second.leave();
@@ -180,15 +55,15 @@ async function threeMembers(run: GroupRun, kind: GroupKind): Promise<void> {
 }
 
 /** A static member that comes back within its session gets what it had, and nobody else notices. */
-async function staticMember(run: GroupRun): Promise<void> {
-  const stays = await run.join('stays', 'a');
+async function staticMember(run: GroupRun, join: Join): Promise<void> {
+  const stays = await join('stays', 'a');
   await run.settled(stays);
-  const goes = await run.join('goes', 'b');
+  const goes = await join('goes', 'b');
   await run.settled(stays, goes);
   const had = goes.assigned;
   const seen = stays.assignments.length;
   await goes.crash();
-  const back = await run.join('comes back', 'b');
+  const back = await join('comes back', 'b');
   await run.until(
     () => back.assigned.length > 0,
     () => JSON.stringify(back.events),
@@ -219,13 +94,15 @@ export function groupSuite(name: GroupProgram, features: GroupFeatures = {}): Te
     title: string,
     topic: string,
     kind: GroupKind,
-    body: (run: GroupRun) => Promise<void>,
+    body: (run: GroupRun, join: Join) => Promise<void>,
   ): void => {
     test(title, async () => {
       assert(broker !== null);
-      const run = await GroupRun.start(broker, name, topic, kind);
+      const run = await GroupRun.start(broker, topic);
+      const join: Join = (member, instance) =>
+        run.join({ name: member, program: name, kind, instance: instance ?? null });
       try {
-        await body(run);
+        await body(run, join);
       } finally {
         await run.close();
       }
@@ -234,16 +111,18 @@ export function groupSuite(name: GroupProgram, features: GroupFeatures = {}): Te
   const eager: GroupKind = { strategy: 'eager', protocol: 'classic' };
   const cooperative: GroupKind = { strategy: 'cooperative', protocol: 'classic' };
   const consumer: GroupKind = { strategy: 'cooperative', protocol: 'consumer' };
-  add('three members join, leave and crash', 'eager', eager, (run) => threeMembers(run, eager));
+  add('three members join, leave and crash', 'eager', eager, (run, join) =>
+    threeMembers(run, join, eager),
+  );
   if (features.cooperative === true)
-    add('the same with a cooperative assignor', 'cooperative', cooperative, (run) =>
-      threeMembers(run, cooperative),
+    add('the same with a cooperative assignor', 'cooperative', cooperative, (run, join) =>
+      threeMembers(run, join, cooperative),
     );
   if (features.statics === true)
     add('a static member comes back unnoticed', 'static', eager, staticMember);
   if (features.consumer === true)
-    add('three members of the consumer protocol', 'consumer', consumer, (run) =>
-      threeMembers(run, consumer),
+    add('three members of the consumer protocol', 'consumer', consumer, (run, join) =>
+      threeMembers(run, join, consumer),
     );
   return test;
 }

@@ -9,14 +9,14 @@ export const smallSegments = {
   'metadata.log.max.record.bytes.between.snapshots': 1_000,
 } as const;
 
-/** `count` records of about 600 bytes with timestamps that mostly grow. */
-function bulk(seed: number, count: number): PeerRecord[] {
+/** `count` records with timestamps that mostly grow, of about `repeats` times 20 bytes. */
+export function bulk(seed: number, count: number, repeats = 25): PeerRecord[] {
   const baseMs = anchorMs + seed * 3_600_000;
   return Array.from({ length: count }, (_, index) => ({
     key: Buffer.from(`key-${index % 50}`).toString('hex'),
-    value: Buffer.from(`${seed}-${index}-${Math.imul(index + 1, 0x9e3779b9)}`.repeat(25)).toString(
-      'hex',
-    ),
+    value: Buffer.from(
+      `${seed}-${index}-${Math.imul(index + 1, 0x9e3779b9)}`.repeat(repeats),
+    ).toString('hex'),
     headers: [],
     timestamp: baseMs + index * 5 - (index % 100 === 0 ? 250 : 0),
   }));

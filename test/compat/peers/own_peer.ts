@@ -1,27 +1,30 @@
-/** The project's own client as one of the peers; it reads with the tests' raw client, since what it writes is in question. */
-
+/** The project's own client as one of the peers. */
 import { Client } from '../../../net/client/client.ts';
-import type { BrokerProcess } from '../../harness/broker_process.ts';
-import { Client as RawClient } from '../../harness/client.ts';
-import type { Hex, Limits, Mode, Peer, PeerRecord, ReadRecord, Wanted } from './peer.ts';
+import {
+  CONSUME_TIMEOUT_MS,
+  type Hex,
+  type Limits,
+  type Mode,
+  type Peer,
+  type PeerRecord,
+  type ReadRecord,
+  type Wanted,
+} from './peer.ts';
 
 const bytesOf = (hex: Hex): Buffer | null => (hex === null ? null : Buffer.from(hex, 'hex'));
-const hexOf = (bytes: Uint8Array | null): Hex =>
-  bytes === null ? null : Buffer.from(bytes).toString('hex');
+const hexOf = (bytes: Buffer | null): Hex => (bytes === null ? null : bytes.toString('hex'));
 
 class OwnPeer implements Peer {
   readonly name = 'millrace/client';
   readonly limits: Limits = {};
   readonly #client: Client;
-  readonly #raw: RawClient;
 
-  constructor(client: Client, raw: RawClient) {
+  constructor(client: Client) {
     this.#client = client;
-    this.#raw = raw;
   }
 
   async create(topic: string, partitions: number): Promise<void> {
-    await this.#raw.createTopic(topic, partitions);
+    await this.#client.admin().createTopic(topic, { partitions, replicationFactor: 1 });
   }
 
   async produce(
@@ -45,26 +48,28 @@ class OwnPeer implements Peer {
 
   async consume(wanted: readonly Wanted[]): Promise<ReadRecord[]> {
     const read: ReadRecord[] = [];
-    for (const [topic, partition, count] of wanted)
-      for (const record of (await this.#raw.readAll(topic, partition)).slice(0, count))
-        read.push({
-          ...{ topic, partition, offset: record.offset, timestamp: Number(record.timestamp) },
-          key: hexOf(record.key),
-          value: hexOf(record.value),
-          headers: record.headers.map(
-            ({ key, value }) => [Buffer.from(key).toString('utf8'), hexOf(value)] as const,
-          ),
-        });
+    let missing = wanted.reduce((sum, [, , count]) => sum + count, 0);
+    await using consumer = this.#client.consumer({
+      partitions: wanted.map(([topic, partition]) => ({ topic, partition, offset: 0 })),
+      signal: AbortSignal.timeout(CONSUME_TIMEOUT_MS),
+    });
+    for await (const { topic, partition, offset, timestampMs, key, value, headers } of consumer) {
+      read.push({
+        ...{ topic, partition, offset, timestamp: timestampMs },
+        ...{ key: hexOf(key), value: hexOf(value) },
+        headers: headers.map(([name, content]) => [name, hexOf(content)] as const),
+      });
+      missing -= 1;
+      if (missing === 0) break;
+    }
     return read;
   }
 
   async close(): Promise<void> {
     await this.#client.close();
-    this.#raw.close();
   }
 }
 
-export async function ownPeer(broker: BrokerProcess): Promise<Peer> {
-  const raw = await RawClient.connect(broker);
-  return new OwnPeer(new Client({ bootstrap: broker.bootstrap }), raw);
+export async function ownPeer(bootstrap: string): Promise<Peer> {
+  return new OwnPeer(new Client({ bootstrap }));
 }

@@ -196,7 +196,7 @@ public final class Peer {
         KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(settings, deserializer, deserializer)) {
       // Processed and not committed yet, of partitions that are still this member's.
       Map<TopicPartition, OffsetAndMetadata> done = new HashMap<>();
-      consumer.subscribe(List.of(topic), new MemberEvents(output, done));
+      consumer.subscribe(List.of(topic), new MemberEvents(consumer, output, done));
       while (!done.isEmpty() || !Files.exists(stop)) {
         for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(50))) {
           output.write("{\"partition\":" + record.partition() + ",\"offset\":" + record.offset() + "}\n");
@@ -220,11 +220,14 @@ public final class Peer {
 
   /** Notes what a member has after each rebalance. */
   private static final class MemberEvents implements ConsumerRebalanceListener {
+    private final KafkaConsumer<byte[], byte[]> consumer;
     private final BufferedWriter output;
     private final Map<TopicPartition, OffsetAndMetadata> done;
     private final TreeSet<Integer> owned = new TreeSet<>();
 
-    MemberEvents(BufferedWriter output, Map<TopicPartition, OffsetAndMetadata> done) {
+    MemberEvents(KafkaConsumer<byte[], byte[]> consumer, BufferedWriter output,
+        Map<TopicPartition, OffsetAndMetadata> done) {
+      this.consumer = consumer;
       this.output = output;
       this.done = done;
     }
@@ -237,6 +240,19 @@ public final class Peer {
 
     @Override
     public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
+      // What could not be committed in the midst of a rebalance, before others begin there.
+      Map<TopicPartition, OffsetAndMetadata> left = new HashMap<>(done);
+      left.keySet().retainAll(partitions);
+      try {
+        if (!left.isEmpty()) consumer.commitSync(left);
+      } catch (RebalanceInProgressException | CommitFailedException error) {
+        System.err.println(error);
+      }
+      onPartitionsLost(partitions);
+    }
+
+    @Override
+    public void onPartitionsLost(Collection<TopicPartition> partitions) {
       partitions.forEach(one -> owned.remove(one.partition()));
       done.keySet().removeAll(partitions);
       note();

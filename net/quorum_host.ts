@@ -8,6 +8,7 @@
 import assert from 'node:assert/strict';
 import { ErrorCode } from '../engine/error_code.gen.ts';
 import type { Clock } from '../engine/ports.ts';
+import type { SilentNode } from '../replication/metadata/broker_sessions.ts';
 import type { Controller, ControllerEffect } from '../replication/metadata/controller.ts';
 import type {
   AnyControllerReply,
@@ -224,10 +225,10 @@ export class QuorumHost implements QuorumListener {
     for (const watcher of this.#watchers) watcher.onLeaderChanged(leaderId, epoch);
   }
 
-  onElected(epoch: number, nextOffset: number): void {
+  onElected(epoch: number, nextOffset: number, silent: SilentNode | null): void {
     const { controller, image } = this.#options;
     const nowMs = this.#nowMs();
-    this.#run(controller.step({ type: 'elected', epoch, nextOffset, image, nowMs }));
+    this.#run(controller.step({ type: 'elected', epoch, nextOffset, image, silent, nowMs }));
     for (const watcher of this.#watchers) watcher.onElected?.();
   }
 

@@ -14,7 +14,7 @@
  * Thread and owner: those of the controller. Concurrency: none. Durability: none of its own, it appends records.
  */
 import { ErrorCode } from '../../engine/error_code.gen.ts';
-import type { BrokerSessions } from './broker_sessions.ts';
+import type { BrokerSessions, SilentNode } from './broker_sessions.ts';
 import type {
   BrokerHeartbeatRequest,
   BrokerHeartbeatResult,
@@ -49,13 +49,17 @@ export class BrokerControl {
     this.#sessions = sessions;
   }
 
-  /** The controller begins: every broker gets time to be heard of, and what was left half done is finished. */
-  begin(nowMs: number): void {
+  /**
+   * The controller begins: every broker gets time to be heard of, and what was left half done is finished.
+   * @param silent whose time has begun already
+   */
+  begin(nowMs: number, silent: SilentNode | null): void {
     const sessions = this.#sessions;
     if (sessions === null) return;
     const { image } = this.#state;
     for (const broker of image.brokers.values()) {
-      if (!broker.fenced) sessions.begin(broker.id, nowMs);
+      const sinceMs = broker.id === silent?.nodeId ? silent.sinceMs : nowMs;
+      if (!broker.fenced) sessions.begin(broker.id, sinceMs);
       if (!image.isActive(broker.id)) this.#partitions.suspend(broker.id);
     }
     this.#partitions.reconsiderAll();

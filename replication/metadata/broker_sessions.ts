@@ -2,8 +2,15 @@
  * When a controller last heard of each broker, and what the brokers said (KIP-631).
  *
  * Thread and owner: those of the controller. Concurrency: none. Durability: none: a new controller begins them anew, so that
- * nobody is fenced for the time that the election took.
+ * nobody is fenced for the time that the election took; but for the broker whose silence was the reason for it.
  */
+
+/** Led the metadata quorum, and has been silent. */
+export interface SilentNode {
+  readonly nodeId: number;
+  /** Monotonic ms, the controller's: nothing of it has come since. */
+  readonly sinceMs: number;
+}
 
 interface Session {
   /** null while the broker is fenced: then nobody waits for its heartbeats. */
@@ -27,9 +34,9 @@ export class BrokerSessions {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** The broker is unfenced: from now on it has to be heard of. */
-  begin(brokerId: number, nowMs: number): void {
-    this.#session(brokerId).lastContactMs = nowMs;
+  /** The broker is unfenced: from then on it has to be heard of. */
+  begin(brokerId: number, atMs: number): void {
+    this.#session(brokerId).lastContactMs = atMs;
   }
 
   /** The broker is fenced. What it has said stands. */

@@ -14,7 +14,7 @@
 import assert from 'node:assert/strict';
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import { BrokerControl, staleEpoch } from './broker_control.ts';
-import { BrokerSessions } from './broker_sessions.ts';
+import { BrokerSessions, type SilentNode } from './broker_sessions.ts';
 import { type ConfigRules, planAlteration, refuseAlteration } from './config_alteration.ts';
 import type {
   AllocateProducerIdsRequest,
@@ -61,6 +61,8 @@ export type ControllerEvent =
       readonly nextOffset: number;
       /** The state up to the log's end. */
       readonly image: MetadataImage;
+      /** Who led before, if this node heard it; it may be silent only since now. */
+      readonly silent: SilentNode | null;
       readonly nowMs: number;
     }
   | { readonly type: 'resigned'; readonly nowMs: number }
@@ -136,7 +138,8 @@ export class Controller {
     }
   }
 
-  #elected({ epoch, nextOffset, image, nowMs }: ControllerEvent & { type: 'elected' }): void {
+  #elected(event: ControllerEvent & { type: 'elected' }): void {
+    const { epoch, nextOffset, image, silent, nowMs } = event;
     assert(this.#leading === null, `elected in term ${epoch} while leading`);
     assert(nextOffset > image.offset, `elected at offset ${nextOffset}, behind ${image.offset}`);
     const options = this.#options;
@@ -161,7 +164,7 @@ export class Controller {
       );
     }
     if (sessions !== null) state.append(missingMinIsr(state.image, options.minInsyncReplicas));
-    brokers.begin(nowMs);
+    brokers.begin(nowMs, silent);
   }
 
   #request(requestId: number, request: ControllerRequest, nowMs: number): ControllerEffect[] {

@@ -5,6 +5,7 @@
  * they may call `append`. Durability: what `onCommitted` hands out is on stable storage on a majority of the voters.
  */
 import type { ErrorCode } from '../../engine/error_code.gen.ts';
+import type { SilentNode } from '../metadata/broker_sessions.ts';
 import type {
   MetadataBatch,
   MetadataRecord,
@@ -25,8 +26,9 @@ export interface QuorumListener {
   /**
    * This node leads from now on; the record that it appends next takes `nextOffset`. All data records before it have
    * been reported as committed.
+   * @param silent who led before, and since when nothing of it has come here; null when that is not known
    */
-  onElected(epoch: number, nextOffset: number): void;
+  onElected(epoch: number, nextOffset: number, silent: SilentNode | null): void;
   /** This node leads no longer: what it appended and did not see committed may vanish. */
   onResigned(): void;
   /**

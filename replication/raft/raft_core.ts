@@ -17,7 +17,6 @@
  * Invariants: the term never falls, and there is one vote in it; who led in a term never leads in it again.
  */
 import assert from 'node:assert/strict';
-import { ErrorCode } from '../../engine/error_code.gen.ts';
 import type { Voter } from '../metadata/records.ts';
 import type { QuorumState } from './quorum_state.ts';
 import { RaftElection } from './raft_election.ts';
@@ -29,10 +28,11 @@ import type { RaftNode } from './raft_node.ts';
 import { RaftPatience } from './raft_patience.ts';
 import { takeReply } from './raft_replies.ts';
 import { serveRequest } from './raft_requests.ts';
+import { RaftSilence } from './raft_silence.ts';
 import { RaftTerm } from './raft_term.ts';
 import {
-  changeOf,
   isSameReplica,
+  notLeading,
   type RaftConfig,
   type RaftEffect,
   type RaftEvent,
@@ -61,6 +61,7 @@ export class RaftCore implements RaftNode {
   readonly formation: RaftFormation;
   readonly patience: RaftPatience;
   readonly #farewell = new RaftFarewell();
+  readonly #silence = new RaftSilence(this);
   #clusterId: string;
   #role: Role;
   #leaderId = -1;
@@ -200,11 +201,13 @@ export class RaftCore implements RaftNode {
           role.follower.endSnapshot(false, nowMs);
         return;
       case 'request':
+        this.#silence.heardRequest(event.request, nowMs);
         serveRequest(this, event.requestId, event.request, nowMs);
         return;
       case 'reply':
         if (this.#farewell.answered(event.token) && this.#isLeaving)
           this.emit({ type: 'resignationTold' });
+        if (event.reply.type !== 'failure') this.#silence.heard(event.from, nowMs);
         takeReply(this, event, nowMs);
         return;
       case 'resign':
@@ -214,7 +217,7 @@ export class RaftCore implements RaftNode {
         return;
       case 'changeVoters':
         if (role.name === 'leader') role.leader.changes.request(event, nowMs);
-        else this.emit({ type: 'votersChanged', changeId: event.changeId, result: notLeader });
+        else this.emit({ type: 'votersChanged', changeId: event.changeId, result: notLeading });
     }
   }
 
@@ -284,7 +287,8 @@ export class RaftCore implements RaftNode {
     }
     this.patience.succeeded();
     const token = this.#nextToken();
-    const term = { epoch: this.epoch, token, highWatermark: this.#highWatermark };
+    const silent = this.#silence.end(nowMs);
+    const term = { epoch: this.epoch, token, highWatermark: this.#highWatermark, silent };
     const leader = new RaftLeader(this, term, nowMs);
     this.#become({ name: 'leader', leader });
     this.setLeader(this.config.self.id);
@@ -364,6 +368,7 @@ export class RaftCore implements RaftNode {
     const follower = new RaftFollower(this, { id, epoch: this.epoch }, nowMs);
     this.#become({ name: 'follower', follower });
     this.setLeader(id);
+    this.#silence.follow(id);
   }
 
   wait(standAtMs: number): void {
@@ -393,8 +398,3 @@ export class RaftCore implements RaftNode {
     return this.#lastToken;
   }
 }
-
-const notLeader = changeOf(
-  ErrorCode.NOT_LEADER_OR_FOLLOWER,
-  'This node does not lead the metadata quorum.',
-);

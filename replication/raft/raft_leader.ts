@@ -9,6 +9,7 @@
  * of the term (Raft, figure 8).
  */
 import { ErrorCode } from '../../engine/error_code.gen.ts';
+import type { SilentNode } from '../metadata/broker_sessions.ts';
 import type { QuorumControlRecord, Voter } from '../metadata/records.ts';
 import { fetchReply } from './empty_reply.ts';
 import type { FetchReply, FetchRequest, FetchSnapshotRequest, ReplicaKey } from './messages.ts';
@@ -39,6 +40,8 @@ export class RaftLeader {
   readonly changes: VoterChanges;
   readonly #context: RaftContext;
   readonly #electedAtMs: number;
+  /** Who led before. */
+  readonly #silent: SilentNode | null;
   readonly #replicas = new Map<string, Progress>();
   #parked: Parked[] = [];
   #highWatermark: number;
@@ -48,7 +51,7 @@ export class RaftLeader {
 
   constructor(
     context: RaftContext,
-    term: { epoch: number; token: number; highWatermark: number },
+    term: { epoch: number; token: number; highWatermark: number; silent: SilentNode | null },
     nowMs: number,
   ) {
     this.#context = context;
@@ -59,6 +62,7 @@ export class RaftLeader {
     this.#electedAtMs = nowMs;
     this.#tellAtMs = nowMs;
     this.#highWatermark = term.highWatermark;
+    this.#silent = term.silent;
   }
 
   get highWatermark(): number {
@@ -176,7 +180,7 @@ export class RaftLeader {
   #announce(): void {
     if (this.#isAnnounced || this.#highWatermark < this.epochStartOffset) return;
     this.#isAnnounced = true;
-    this.#context.emit({ type: 'elected', epoch: this.epoch });
+    this.#context.emit({ type: 'elected', epoch: this.epoch, silent: this.#silent });
   }
 
   #progressOfFetcher(

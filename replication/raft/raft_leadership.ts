@@ -1,4 +1,5 @@
 /** What the listener has been told of this node's leadership, and what a full disk makes of it. */
+import type { SilentNode } from '../metadata/broker_sessions.ts';
 import type { QuorumListener } from './quorum.ts';
 
 export class Leadership {
@@ -22,9 +23,9 @@ export class Leadership {
     return this.#state === 'leading';
   }
 
-  elected(): void {
+  elected(silent: SilentNode | null): void {
     this.#state = 'leading';
-    this.#listener.onElected(this.#core.epoch, this.#log.endOffset);
+    this.#listener.onElected(this.#core.epoch, this.#log.endOffset, silent);
   }
 
   resigned(): void {
@@ -43,6 +44,6 @@ export class Leadership {
   /** Leads on, in the same term, as nobody has seen what was taken back; once all that is left is committed. */
   resume(): void {
     if (this.#state === 'interrupted' && this.#log.deliveredOffset === this.#log.endOffset)
-      this.elected();
+      this.elected(null);
   }
 }

@@ -15,7 +15,6 @@
  * batch with a LeaderChange record; the first batch of all also names the quorum's version and voters.
  */
 import assert from 'node:assert/strict';
-import { ErrorCode } from '../../engine/error_code.gen.ts';
 import { type MetadataRecord, uuidZero, type Voter } from '../metadata/records.ts';
 import type { RaftReply, RaftRequest } from './messages.ts';
 import type { LogFullError } from './metadata_log_store.ts';
@@ -30,7 +29,7 @@ import type { RaftQuorumOptions } from './raft_options.ts';
 import { RaftOutbox } from './raft_outbox.ts';
 import { RaftSnapshots } from './raft_snapshots.ts';
 import { configuredVotersOf, loadQuorumState, observerText, settleVoters } from './raft_start.ts';
-import { type ConfiguredVoter, changeOf, type RaftEffect, type RaftEvent } from './raft_types.ts';
+import { type ConfiguredVoter, notLeading, type RaftEffect, type RaftEvent } from './raft_types.ts';
 import { type LoadedSnapshot, stateOf } from './snapshot_format.ts';
 import { WakeTimer } from './wake_timer.ts';
 
@@ -215,7 +214,7 @@ export class RaftQuorum implements MetadataQuorum {
   }
 
   #changeVoters(kind: 'add' | 'remove', voter: Voter, timeoutMs: number): Promise<VoterChange> {
-    if (this.#state !== 'running') return Promise.resolve(notRunning);
+    if (this.#state !== 'running') return Promise.resolve(notLeading);
     return new Promise((resolve) => {
       const changeId = this.#changes.add(resolve);
       this.#dispatch({ type: 'changeVoters', changeId, kind, voter, timeoutMs });
@@ -295,7 +294,7 @@ export class RaftQuorum implements MetadataQuorum {
         this.#listener!.onLeaderChanged?.(effect.leaderId, effect.epoch);
         return;
       case 'elected':
-        this.#leadership!.elected();
+        this.#leadership!.elected(effect.silent);
         return;
       case 'resigned':
         this.#leadership!.resigned();
@@ -389,8 +388,3 @@ export class RaftQuorum implements MetadataQuorum {
     if (this.#isStarted) this.#listener?.onFailed(error);
   }
 }
-
-const notRunning = changeOf(
-  ErrorCode.NOT_LEADER_OR_FOLLOWER,
-  'This node does not lead the metadata quorum.',
-);

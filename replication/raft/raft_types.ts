@@ -1,5 +1,6 @@
 /** What the Raft core is told, what it wants done, and what it is set up with. */
-import type { ErrorCode } from '../../engine/error_code.gen.ts';
+import { ErrorCode } from '../../engine/error_code.gen.ts';
+import type { SilentNode } from '../metadata/broker_sessions.ts';
 import type { QuorumControlRecord, Voter } from '../metadata/records.ts';
 import type {
   Endpoints,
@@ -146,7 +147,7 @@ export type RaftEffect =
   /** Everything below is committed. */
   | { readonly type: 'commit'; readonly endOffset: number }
   /** Leads, and has committed all that was in the log before; the next record stands at the log's end. */
-  | { readonly type: 'elected'; readonly epoch: number }
+  | { readonly type: 'elected'; readonly epoch: number; readonly silent: SilentNode | null }
   /** After `elected`. */
   | { readonly type: 'resigned' }
   | { readonly type: 'leaderChanged'; readonly leaderId: number; readonly epoch: number }
@@ -173,3 +174,9 @@ export function keyOf(voter: Voter): ReplicaKey {
 export function changeOf(errorCode: ErrorCode, errorMessage: string | null): VoterChange {
   return { errorCode, errorMessage };
 }
+
+/** The outcome for whoever asks a node that does not lead. */
+export const notLeading: VoterChange = changeOf(
+  ErrorCode.NOT_LEADER_OR_FOLLOWER,
+  'This node does not lead the metadata quorum.',
+);

@@ -44,6 +44,26 @@ test('a silent leader is replaced soon after the fetch time-out', async () => {
   assert(found.at(-1)! < 3_500, found.map(Math.round).join(' '));
 });
 
+for (const size of [3, 5])
+  test(`who follows a silent leader of ${size} knows when it was heard last`, async () => {
+    for (let seed = 1; seed <= 40; seed += 1) {
+      const world = new CalmWorld(seed, size);
+      for (const node of world.nodes) node.start();
+      await world.until(() => world.leader !== undefined);
+      await world.pass(1_000 + world.random.below(1_000));
+      const before = world.leader!;
+      const stoppedMs = world.nowMs();
+      before.pause(60_000);
+      const isLed = (): boolean => world.nodes.some((one) => one.isLeading && one !== before);
+      await world.until(isLed);
+      const { silent } = world.nodes.find((one) => one.isLeading && one !== before)!;
+      assert.equal(silent?.nodeId, before.id, `seed ${seed}`);
+      // A fetch to which nothing is new waits for half a second, and answers are on their way for some milliseconds.
+      const apartMs = silent.sinceMs - stoppedMs;
+      assert(apartMs > -700 && apartMs < 100, `seed ${seed}: ${apartMs} ms`);
+    }
+  });
+
 test('empty nodes found a cluster within 500 ms of the last one’s start', async () => {
   for (let seed = 1; seed <= 20; seed += 1) {
     const world = new CalmWorld(seed, 3);

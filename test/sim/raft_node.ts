@@ -1,6 +1,7 @@
 /** One node of a simulated quorum: a disk that outlives its processes, and at times a process on it. */
 import assert from 'node:assert/strict';
 import { metadataCodec } from '../../net/metadata_codec.ts';
+import type { SilentNode } from '../../replication/metadata/broker_sessions.ts';
 import type { MetadataBatch } from '../../replication/metadata/records.ts';
 import type { RaftReply, RaftRequest } from '../../replication/raft/messages.ts';
 import type { QuorumListener } from '../../replication/raft/quorum.ts';
@@ -34,6 +35,8 @@ export class RaftSimNode implements NetworkNode {
   quorum: RaftQuorum | null = null;
   life = 0;
   isLeading: boolean = false;
+  /** What it said when it was elected last. */
+  silent: SilentNode | null = null;
   #clusterId = '';
   #pausedUntilMs = 0;
 
@@ -156,8 +159,9 @@ export class RaftSimNode implements NetworkNode {
     };
     return {
       onCommitted: (batch: MetadataBatch) => ifAlive(() => checks.committed(this, batch)),
-      onElected: (epoch, nextOffset) =>
+      onElected: (epoch, nextOffset, silent) =>
         ifAlive(() => {
+          this.silent = silent;
           checks.elected(this, epoch, nextOffset);
           this.isLeading = true;
         }),

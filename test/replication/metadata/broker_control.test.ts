@@ -257,6 +257,35 @@ test('a new controller gives every broker its time, and ends what was begun', ()
   assert.equal(cluster.state('t'), '2 [2,3]');
 });
 
+test('silence that a new controller has seen counts, and that of nobody else', () => {
+  const silentMs = 2_000;
+  const leftMs = sessionTimeoutMs - silentMs;
+  for (const comesBack of [false, true]) {
+    const cluster = new TestCluster([1, 2, 3]);
+    cluster.create('t', [[1, 2, 3]]);
+    cluster.node.advance(silentMs);
+    cluster.node.failOver({ nodeId: 1, sinceMs: cluster.node.nowMs - silentMs });
+    cluster.node.advance(leftMs - 1);
+    assert.equal(cluster.state('t'), '1 [1,2,3]');
+    if (comesBack) cluster.beat(1);
+    cluster.node.advance(1);
+    assert.equal(cluster.broker(1).fenced, !comesBack);
+    assert.equal(cluster.state('t'), comesBack ? '1 [1,2,3]' : '2 [2,3]');
+    assert.equal(cluster.broker(2).fenced || cluster.broker(3).fenced, false);
+  }
+});
+
+test('a broker whose session is over when the controller begins is fenced at once', () => {
+  const cluster = new TestCluster([1, 2, 3]);
+  cluster.create('t', [[1, 2, 3]]);
+  cluster.node.advance(sessionTimeoutMs - 1);
+  for (const id of [1, 2, 3]) cluster.beat(id);
+  cluster.node.advance(sessionTimeoutMs - 1);
+  cluster.node.failOver({ nodeId: 1, sinceMs: cluster.node.nowMs - sessionTimeoutMs });
+  cluster.node.advance(0);
+  assert.equal(cluster.state('t'), '2 [2,3]');
+});
+
 test('after a failure of all nobody waits for the sessions of processes that are gone', () => {
   const cluster = new TestCluster([1, 2]);
   cluster.create('t', [[1, 2]]);

@@ -1,5 +1,6 @@
 /** What the tests of metadata share: a controller that leads, a seeded generator, requests with defaults. */
 import assert from 'node:assert/strict';
+import type { SilentNode } from '../../../replication/metadata/broker_sessions.ts';
 import {
   Controller,
   type ControllerEffect,
@@ -79,12 +80,13 @@ export class TestController {
   }
 
   /** It leads, from what `image` holds. */
-  elect(image: MetadataImage): MetadataRecord[] {
+  elect(image: MetadataImage, silent: SilentNode | null = null): MetadataRecord[] {
     this.#epoch += 1;
     const { log, nowMs } = this;
     const epoch = this.#epoch;
+    const nextOffset = log.length;
     return this.take(
-      this.controller.step({ type: 'elected', epoch, nextOffset: log.length, image, nowMs }),
+      this.controller.step({ type: 'elected', epoch, nextOffset, image, silent, nowMs }),
     );
   }
 
@@ -94,10 +96,10 @@ export class TestController {
   }
 
   /** Leadership moves away and comes back; nothing is lost. */
-  failOver(): MetadataRecord[] {
+  failOver(silent: SilentNode | null = null): MetadataRecord[] {
     const image = this.controller.image.copy();
     this.resign();
-    return this.elect(image);
+    return this.elect(image, silent);
   }
 
   /** Time passes, with the ticks that are wanted. */

@@ -158,7 +158,10 @@ export class History {
     const epoch = this.#epoch;
     const nextOffset = this.#nextOffset;
     const image = this.#follower;
-    this.#take(this.#controller.step({ type: 'elected', epoch, nextOffset, image, nowMs: 0 }));
+    const silent = null;
+    this.#take(
+      this.#controller.step({ type: 'elected', epoch, nextOffset, image, silent, nowMs: 0 }),
+    );
   }
 
   #check(): void {

@@ -97,7 +97,8 @@ export class QuorumStandIn {
     const nextOffset = this.#nextOffset;
     const nowMs = this.#nowMs;
     const { image } = this;
-    this.#take(this.#controller.step({ type: 'elected', epoch, nextOffset, image, nowMs }));
+    const silent = null;
+    this.#take(this.#controller.step({ type: 'elected', epoch, nextOffset, image, silent, nowMs }));
   }
 
   #take(effects: readonly ControllerEffect[]): void {

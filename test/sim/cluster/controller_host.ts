@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { ErrorCode } from '../../../engine/error_code.gen.ts';
+import type { SilentNode } from '../../../replication/metadata/broker_sessions.ts';
 import type { Controller, ControllerEffect } from '../../../replication/metadata/controller.ts';
 import type {
   AnyControllerReply,
@@ -115,12 +116,13 @@ export class ControllerHost implements QuorumListener {
     this.#sendReady();
   }
 
-  onElected(epoch: number, nextOffset: number): void {
+  onElected(epoch: number, nextOffset: number, silent: SilentNode | null): void {
     const { controller, now } = this.#options;
     const { image } = this;
     this.#options.onElected(epoch, nextOffset);
     this.#isLeading = true;
-    this.#run(controller.step({ type: 'elected', epoch, nextOffset, image, nowMs: now() }));
+    const nowMs = now();
+    this.#run(controller.step({ type: 'elected', epoch, nextOffset, image, silent, nowMs }));
   }
 
   onResigned(): void {

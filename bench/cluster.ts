@@ -3,7 +3,11 @@
  * acks=all costs and how long it takes, and how fast a broker that was down catches up.
  *
  *   node bench/cluster.ts --broker kafka --works failover,rdkafka,load,latency,catch-up [--trials 5] [--durability os]
+ *     [--end SIGSTOP] [--roles "the controller"] [--session 3000] [--seconds 300]
  *
+ * `--end`, `--roles`: what happens to which broker in the first two works, kill -9 of both roles in turn without them.
+ * `--seconds`: no trial begins later than so long after the start.
+ * `--session`: broker.session.timeout.ms, with a heartbeat six times in it; without it the brokers' own, which is 9 s.
  * `--durability fsync` is Millrace as it is shipped, and Kafka with flush.messages=1 on the topic; `os` is Kafka as it is
  * shipped, and Millrace with log.durability=os. Kafka's JVMs have the options of its own start scripts.
  */
@@ -14,7 +18,7 @@ import { parseArgs } from 'node:util';
 import { kafkaLauncher } from '../test/compat/kafka_broker.ts';
 import { Cluster } from '../test/harness/cluster.ts';
 import { ClusterView } from '../test/harness/cluster_view.ts';
-import { failoverOfRawClient, failoverOfRdkafka } from './cluster/failover.ts';
+import { ends, failoverOfRawClient, failoverOfRdkafka, roles } from './cluster/failover.ts';
 import { catchUp, latency, load } from './cluster/replicated_load.ts';
 
 export interface Bench {
@@ -23,6 +27,12 @@ export interface Bench {
   readonly topic: string;
   readonly partitions: number;
   readonly trials: number;
+  /** By `performance.now()`: no trial of a failover begins later. */
+  readonly endsAtMs: number;
+  /** One of `ends`. */
+  readonly end: string;
+  /** Of `roles`, those that are tried. */
+  readonly roles: readonly string[];
   /** Where the payload goes. */
   readonly dir: string;
 }
@@ -46,6 +56,10 @@ const { values } = parseArgs({
     works: { type: 'string', default: Object.keys(works).join(',') },
     trials: { type: 'string', default: '5' },
     durability: { type: 'string', default: 'fsync' },
+    end: { type: 'string', default: 'kill -9' },
+    roles: { type: 'string', default: roles.join(',') },
+    session: { type: 'string' },
+    seconds: { type: 'string', default: 'Infinity' },
   },
 });
 const isKafka = values.broker === 'kafka';
@@ -54,11 +68,17 @@ const settings = {
   'min.insync.replicas': 2,
   'offsets.topic.replication.factor': 3,
   ...(isKafka ? {} : { 'log.durability': values.durability }),
+  ...(values.session === undefined ? {} : sessionOf(Number(values.session))),
 };
 const chosen = values.works.split(',');
 for (const work of chosen)
   if (works[work] === undefined)
     throw new Error(`--works ${work}: there are ${Object.keys(works).join(', ')}`);
+if (ends[values.end] === undefined)
+  throw new Error(`--end ${values.end}: there are ${Object.keys(ends).join(', ')}`);
+const chosenRoles = values.roles.split(',');
+for (const role of chosenRoles)
+  if (!roles.includes(role)) throw new Error(`--roles ${role}: there are ${roles.join(', ')}`);
 
 const dataDir = mkdtempSync(join(tmpdir(), 'millrace-bench-'));
 const launcher = isKafka ? { launcher: () => kafkaLauncher(jvm) } : {};
@@ -70,7 +90,10 @@ try {
   await admin.createTopic(topic, partitions, configs, 3);
   admin.close();
   console.log(`${values.broker}, durability ${values.durability}`);
-  const bench = { cluster, view, topic, partitions, trials: Number(values.trials), dir: dataDir };
+  const bench: Bench = {
+    ...{ cluster, view, topic, partitions, trials: Number(values.trials), dir: dataDir },
+    ...{ endsAtMs: Number(values.seconds) * 1_000, end: values.end, roles: chosenRoles },
+  };
   for (const work of chosen) {
     await view.whole(120_000);
     await works[work]?.(bench);
@@ -79,4 +102,11 @@ try {
   view.close();
   await cluster.dispose();
   rmSync(dataDir, { recursive: true });
+}
+
+function sessionOf(timeoutMs: number): Record<string, number> {
+  return {
+    'broker.session.timeout.ms': timeoutMs,
+    'broker.heartbeat.interval.ms': timeoutMs / 6,
+  };
 }

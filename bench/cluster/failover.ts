@@ -1,7 +1,8 @@
-/** Gaps when a broker is killed, by whether it is the controller and whether it leads the partition. */
+/** Gaps when a broker is killed, stops or falls silent, by whether it is the controller and whether it leads the partition. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startPython } from '../../test/compat/peers/program_peer.ts';
 import { StreamProducer } from '../../test/compat/stream_producer.ts';
+import type { Cluster } from '../../test/harness/cluster.ts';
 import { GapProbe } from '../../test/harness/gap_probe.ts';
 import type { Bench } from '../cluster.ts';
 
@@ -16,15 +17,39 @@ const shortBackOffs = {
   'linger.ms': 0,
 };
 
-/** Kills, for each role in turn, and tells of the gaps that `gapsOf` finds by partition. */
+/** What happens to a broker, and what has it serve again. */
+interface End {
+  readonly begin: (cluster: Cluster, id: number) => unknown;
+  readonly undo: (cluster: Cluster, id: number) => unknown;
+}
+
+export const ends: Readonly<Record<string, End>> = {
+  'kill -9': {
+    begin: (cluster, id) => cluster.kill(id),
+    undo: (cluster, id) => cluster.restart(id),
+  },
+  SIGTERM: {
+    begin: (cluster, id) => cluster.stop(id),
+    undo: (cluster, id) => cluster.restart(id),
+  },
+  SIGSTOP: {
+    begin: (cluster, id) => cluster.pause(id),
+    undo: (cluster, id) => cluster.resume(id),
+  },
+};
+
+export const roles: readonly string[] = ['a broker', 'the controller'];
+
+/** For each role in turn; tells of the gaps that `gapsOf` finds by partition. */
 async function trials(
-  { cluster, view, topic, partitions, trials: count }: Bench,
+  { cluster, view, topic, partitions, trials: count, endsAtMs, end, roles: chosen }: Bench,
   served: () => Promise<void>,
   gapsOf: (atMs: number) => number[],
 ): Promise<Map<string, number[]>> {
   const found = new Map<string, number[]>();
   for (let trial = 0; trial < count; trial += 1)
-    for (const role of ['a broker', 'the controller']) {
+    for (const role of chosen) {
+      if (performance.now() >= endsAtMs) return found;
       await view.whole(backMs);
       await view.electPreferred();
       await view.refresh();
@@ -38,22 +63,22 @@ async function trials(
       );
       await sleep(200);
       const at = performance.now();
-      await cluster.kill(victim);
+      await ends[end]?.begin(cluster, victim);
       await served();
       for (const [partition, gap] of gapsOf(at).entries()) {
         const what = `${role}, ${leads[partition] ? 'its own' : "others'"} partitions`;
         found.set(what, [...(found.get(what) ?? []), gap]);
       }
-      await cluster.restart(victim);
+      await ends[end]?.undo(cluster, victim);
     }
   return found;
 }
 
-function print(client: string, found: ReadonlyMap<string, number[]>): void {
+function print(end: string, client: string, found: ReadonlyMap<string, number[]>): void {
   for (const [what, gaps] of found) {
     const sorted = gaps.toSorted((a, b) => a - b).map(Math.round);
     console.log(
-      `kill -9 of ${what}, ${client}: median ${sorted[sorted.length >> 1]} ms, max ${sorted.at(-1)} ms (${sorted.join(' ')})`,
+      `${end} of ${what}, ${client}: median ${sorted[sorted.length >> 1]} ms, max ${sorted.at(-1)} ms (${sorted.join(' ')})`,
     );
   }
 }
@@ -70,6 +95,7 @@ export async function failoverOfRawClient(bench: Bench): Promise<void> {
   };
   try {
     print(
+      bench.end,
       'raw client',
       await trials(bench, served, (at) => probes.map((probe) => probe.gapSince(at))),
     );
@@ -87,7 +113,7 @@ export async function failoverOfRdkafka(bench: Bench): Promise<void> {
   const served = (): Promise<void> => producer.progressed(20, backMs);
   try {
     const gapsOf = (at: number): number[] => producer.gapsSince(performance.timeOrigin + at);
-    print('librdkafka with short back-offs', await trials(bench, served, gapsOf));
+    print(bench.end, 'librdkafka with short back-offs', await trials(bench, served, gapsOf));
     await producer.finish();
   } finally {
     await producer.close();

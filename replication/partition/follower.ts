@@ -261,6 +261,15 @@ export class PartitionFollower implements PartitionReplica {
     return Math.min(safeEndOf(this.log), this.#wholeEnd);
   }
 
+  /**
+   * The leader has nothing behind the hole here, and takes this replica for whole: what lies behind it here is no part of its
+   * history. An answer can be empty for want of room, too; then more is committed.
+   */
+  #endsAtHole({ highWatermark }: FetchedPartition): boolean {
+    const hole = this.#repairFrom;
+    return this.#askedOffset === hole && highWatermark >= 0 && highWatermark <= hole;
+  }
+
   /** Appends whole batches that continue the log; what is cut off at the end is fetched again. */
   #take(fetched: FetchedPartition, nowMs: number): void {
     const records = fetched.records ?? noRecords;
@@ -269,7 +278,7 @@ export class PartitionFollower implements PartitionReplica {
       this.#end(ErrorCode.FENCED_LEADER_EPOCH);
       return;
     }
-    if (records.length > 0 && this.#repairFrom >= 0) {
+    if (this.#repairFrom >= 0 && (records.length > 0 || this.#endsAtHole(fetched))) {
       this.#cut(this.#repairFrom, false, () => this.#take(fetched, nowMs));
       return;
     }

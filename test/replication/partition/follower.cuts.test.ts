@@ -251,6 +251,29 @@ test('damaged records are moved aside, and fetched again from the leader with al
   assert.deepEqual(pair.controller.partition.isr, [1, 2]);
 });
 
+test('what lies behind a hole goes where the leader’s log ends before it', () => {
+  const pair = new ReplicaPair();
+  pair.controller.elect(2);
+  pair.update();
+  for (const value of ['a', 'b']) pair.produce(2, value, false);
+  pair.settle(2);
+  const node = pair.node(2);
+  node.stop(false);
+  node.disk.corrupt(path, 65, new Uint8Array([0xee]));
+  node.start();
+  pair.settle(2);
+  assert.deepEqual(pair.valuesOf(2), ['1b']);
+  pair.controller.elect(1);
+  pair.update();
+  pair.settle(2);
+  // The leader takes it for whole from here on, as there is nothing that it lacks.
+  const fetched = pair.fetch(2);
+  pair.settle(2);
+  assert.equal(fetched.error(), NONE);
+  assert.deepEqual(pair.valuesOf(2), []);
+  assert.equal(node.follower?.log.logEndOffset, 0);
+});
+
 test('what was moved aside is missing after further starts too, until it has been fetched again', () => {
   const pair = pairWithHole();
   const node = pair.node(2);

@@ -26,7 +26,8 @@ export function kafkaLauncher(machine: readonly string[] = smallMachine): Launch
   return {
     async command(dataDir: string, port: number, settings: Settings): Promise<Command> {
       const { classPath } = await installJava();
-      address = { host: '127.0.0.1', port: port === 0 ? await freePort() : port };
+      const [, host = '127.0.0.1'] = /^\w+:\/\/([\d.]+):/.exec(`${settings['listeners']}`) ?? [];
+      address = { host, port: port === 0 ? await freePort() : port };
       const properties = join(dataDir, 'server.properties');
       const logs = join(dataDir, 'logs');
       mkdirSync(logs, { recursive: true });

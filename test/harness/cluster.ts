@@ -19,6 +19,7 @@ import {
 import { Client } from './client.ts';
 import { ConnectionLostError, type Endpoint } from './connection.ts';
 import { Links } from './links.ts';
+import { ownLoopback } from './loopback.ts';
 
 /** A broker that is stopped or gone must not hold up who asks around. */
 const askTimeoutMs = 1_000;
@@ -69,7 +70,7 @@ export class Cluster {
     this.links = links;
     this.#places = places;
     this.#voters = places
-      .map(({ id, toldController }) => `${id}@127.0.0.1:${toldController}`)
+      .map(({ id, toldController }) => `${id}@${ownLoopback}:${toldController}`)
       .join(',');
   }
 
@@ -110,8 +111,8 @@ export class Cluster {
       ...(directory === undefined ? {} : { dataDir: directory }),
       settings: {
         'node.id': id,
-        listeners: `PLAINTEXT://127.0.0.1:${port},CONTROLLER://127.0.0.1:${controllerPort}`,
-        'advertised.listeners': `PLAINTEXT://127.0.0.1:${told},CONTROLLER://127.0.0.1:${toldController}`,
+        listeners: `PLAINTEXT://${ownLoopback}:${port},CONTROLLER://${ownLoopback}:${controllerPort}`,
+        'advertised.listeners': `PLAINTEXT://${ownLoopback}:${told},CONTROLLER://${ownLoopback}:${toldController}`,
         'controller.listener.names': 'CONTROLLER',
         'controller.quorum.voters': this.#voters,
         ...(launcher === undefined ? testShards() : {}),
@@ -122,7 +123,7 @@ export class Cluster {
 
   /** The addresses of all brokers, as clients take them. */
   get bootstrap(): string {
-    return this.#places.map(({ port }) => `127.0.0.1:${port}`).join(',');
+    return this.#places.map(({ port }) => `${ownLoopback}:${port}`).join(',');
   }
 
   get brokers(): readonly BrokerProcess[] {
@@ -135,7 +136,7 @@ export class Cluster {
 
   /** Where broker `id` takes what goes to controllers. */
   controllerEndpoint(id: number): Endpoint & { readonly name: string } {
-    return { name: 'CONTROLLER', host: '127.0.0.1', port: this.#places[id - 1]!.toldController };
+    return { name: 'CONTROLLER', host: ownLoopback, port: this.#places[id - 1]!.toldController };
   }
 
   broker(id: number): BrokerProcess {
@@ -199,7 +200,7 @@ export class Cluster {
       let found: Quorum | null = null;
       for (const id of this.ids.filter((one) => this.isUp(one))) {
         const said = await askController({
-          host: '127.0.0.1',
+          host: ownLoopback,
           port: this.#places[id - 1]!.controllerPort,
         });
         if (said !== null && said.leaderEpoch > (found?.leaderEpoch ?? -1)) found = said;
@@ -256,14 +257,14 @@ function ids(states: readonly { replicaId: number; replicaDirectoryId: string }[
 }
 
 /** Ports that nobody listens on now. All are taken at the same time, so that they are different ones. */
-export async function freePorts(count: number): Promise<number[]> {
+export async function freePorts(count: number, host: string = ownLoopback): Promise<number[]> {
   const servers = Array.from({ length: count }, () => createServer());
   const ports = await Promise.all(
     servers.map(
       (server) =>
         new Promise<number>((resolve, reject) => {
           server.once('error', reject);
-          server.listen(0, '127.0.0.1', () => {
+          server.listen(0, host, () => {
             const address = server.address();
             assert(address !== null && typeof address === 'object');
             resolve(address.port);

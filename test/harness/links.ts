@@ -10,6 +10,7 @@
  */
 import assert from 'node:assert/strict';
 import { createConnection, createServer, type Server, type Socket } from 'node:net';
+import { ownLoopback } from './loopback.ts';
 
 const clientIdAt = 14;
 const brokerClientId = /^(?:node-(\d+)|broker-(\d+)-fetcher-\d+)$/;
@@ -158,7 +159,7 @@ export class Links {
   }
 
   #join(gate: Gate, near: Socket, from: number | null): void {
-    const far = createConnection({ host: '127.0.0.1', port: gate.targetPort, noDelay: true });
+    const far = createConnection({ host: ownLoopback, port: gate.targetPort, noDelay: true });
     const isCut =
       from !== null && (this.#isCut(from, gate.nodeId) || this.#isCut(gate.nodeId, from));
     const connection = new LinkConnection(near, far, from, gate.nodeId, isCut);
@@ -172,7 +173,7 @@ function listen(port: number, onConnection: (socket: Socket) => void): Promise<S
   return new Promise((resolve, reject) => {
     const server = createServer(onConnection);
     server.once('error', reject);
-    server.listen(port, '127.0.0.1', () => resolve(server));
+    server.listen(port, ownLoopback, () => resolve(server));
   });
 }
 

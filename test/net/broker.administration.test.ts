@@ -18,7 +18,7 @@ const brokers = new Map<number, Broker>();
 let voters = '';
 
 test.before(async () => {
-  const ports = await freePorts(3);
+  const ports = await freePorts(3, '127.0.0.1');
   voters = ports.map((port, index) => `${index + 1}@127.0.0.1:${port}`).join(',');
   await Promise.all(ports.map((port, index) => start(index + 1, port)));
 });

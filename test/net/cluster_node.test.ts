@@ -19,7 +19,7 @@ const brokers = new Map<number, Broker>();
 let controllerPorts: number[] = [];
 
 test.before(async () => {
-  controllerPorts = await freePorts(ids.length);
+  controllerPorts = await freePorts(ids.length, '127.0.0.1');
 });
 
 test.after(async () => {

@@ -14,6 +14,8 @@ export interface CreateTopicOptions extends AdminOptions {
   readonly assignments?: readonly (readonly number[])[] | undefined;
   /** Settings of the topic, with Kafka's names. */
   readonly configs?: Readonly<Record<string, string>> | undefined;
+  /** A topic of that name is no error, whatever its partitions and settings: what there is is returned. Default false. */
+  readonly ifNotExists?: boolean | undefined;
   /** Only checks whether it could be made. */
   readonly validateOnly?: boolean | undefined;
 }
@@ -61,6 +63,11 @@ export async function createTopic(
   );
   const made = reply.topics[0];
   const errorCode = made?.errorCode ?? ErrorCode.UNKNOWN_SERVER_ERROR;
+  if (errorCode === ErrorCode.TOPIC_ALREADY_EXISTS && options.ifNotExists === true) {
+    const { topicId, partitions } = await describeTopic(cluster, name, options);
+    const replicationFactor = partitions[0]?.replicas.length ?? -1;
+    return { name, topicId, partitions: partitions.length, replicationFactor };
+  }
   if (made === undefined || errorCode !== ErrorCode.NONE)
     throw brokerError(errorCode, `creating topic ${quoted(name)}`, made?.errorMessage);
   return {

@@ -53,7 +53,8 @@ const remedies: Readonly<Record<string, string>> = {
   INVALID_REPLICATION_FACTOR: 'Ask for at most as many replicas as there are brokers.',
   INVALID_CONFIG:
     'All settings with their values: `millrace config describe topic|broker <name> --all`.',
-  TOPIC_ALREADY_EXISTS: 'Choose another name, or use the topic that there is.',
+  TOPIC_ALREADY_EXISTS:
+    'Choose another name, or use the topic that there is (`ifNotExists: true`, `--if-not-exists`).',
   UNSUPPORTED_VERSION: 'The broker is too old or too new for this request: upgrade the older side.',
   OFFSET_OUT_OF_RANGE: 'Seek to an offset between the earliest and the latest one.',
   INVALID_RECORD: 'Topics with cleanup.policy=compact take no message without a key.',

@@ -8,7 +8,7 @@ import type {
 } from '../commands/config.ts';
 import { CommandError, withClient } from './connect.ts';
 import { CliExit } from './exit_code.ts';
-import { printTable } from './table.ts';
+import { tableText } from './table.ts';
 import { printJson, writeOut } from './terminal.ts';
 
 /** What holds for all brokers is kept under the empty name. */
@@ -47,14 +47,16 @@ export function describeConfig(
       writeOut(`nothing is set for ${type} ${name}; --all shows the defaults\n`);
       return;
     }
-    printTable(
-      ['setting', 'value', 'from'],
+    // Values are what was asked for: the terminal may break them, but nothing is left out.
+    const table = tableText(
+      ['setting', 'from', 'value'],
       shown.map((one) => [
         one.name,
-        one.isSensitive ? '(secret)' : (one.value ?? '-'),
         one.isReadOnly ? `${one.source}, fixed` : one.source,
+        one.isSensitive ? '(secret)' : (one.value ?? '-'),
       ]),
     );
+    writeOut(table);
   });
 }
 

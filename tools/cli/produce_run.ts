@@ -96,7 +96,8 @@ function refusalOf(error: unknown, line: number): unknown {
   if (!(error instanceof MillraceError) || error.code !== 'MESSAGE_TOO_LARGE') return error;
   return new MillraceError(error.code, `line ${line}: ${error.message}`, {
     cause: error,
-    remedy: 'Send smaller ones, or `millrace topic alter <name> --set max.message.bytes=<bytes>`.',
+    remedy:
+      'Send smaller messages, or `millrace topic alter <name> --set max.message.bytes=<bytes>`.',
   });
 }
 

@@ -45,6 +45,16 @@ async function write(topic: string, partition: number, count: number): Promise<v
   );
 }
 
+test('a topic that is there already is an error, unless that is no matter', async () => {
+  const made = await admin.createTopic('twice', { partitions: 2 });
+  assert.equal(await codeOf(admin.createTopic('twice', { partitions: 5 })), 'TOPIC_ALREADY_EXISTS');
+  const again = await admin.createTopic('twice', { partitions: 5, ifNotExists: true });
+  assert.deepEqual(again, made);
+  const fresh = await admin.createTopic('once', { partitions: 3, ifNotExists: true });
+  assert.deepEqual([fresh.partitions, fresh.replicationFactor], [3, 1]);
+  for (const name of ['twice', 'once']) await admin.deleteTopic(name);
+});
+
 test('a topic is made as it was asked for, and known from then on', async () => {
   const made = await admin.createTopic('orders', {
     partitions: 2,

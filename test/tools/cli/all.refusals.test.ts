@@ -32,7 +32,7 @@ const refusals: [args: string[], code: number, said: RegExp, input?: string][] =
   [
     ['produce', 'orders', '-k', 'a'],
     1,
-    /^millrace: line 2: produce to orders-\d: .*\n {2}Send smaller ones, or `millrace topic alter <name> --set max\.message\.bytes=<bytes>`\.\n$/,
+    /^millrace: line 2: produce to orders-\d: .*\n {2}Send smaller messages, or `millrace topic alter <name> --set max\.message\.bytes=<bytes>`\.\n$/,
     `small\n${'x'.repeat(2_000_000)}\n`,
   ],
   [

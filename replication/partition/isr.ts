@@ -134,8 +134,8 @@ export class InSyncReplicas {
     if (state.partitionEpoch < this.#state.partitionEpoch) return false;
     const isNews = state.partitionEpoch > this.#state.partitionEpoch;
     // The answer to a proposal can be here first; what it does not say is the list of replicas.
-    this.#state = isNews ? state : { ...this.#state, replicas: state.replicas };
-    this.#commit(this.#state, isNews ? null : this.#pending);
+    if (isNews) this.#commit(state);
+    else this.#commit({ ...this.#state, replicas: state.replicas }, this.#pending);
     return isNews;
   }
 
@@ -158,6 +158,9 @@ export class InSyncReplicas {
     if (follower === undefined) return ErrorCode.UNKNOWN_LEADER_EPOCH;
     if (brokerEpoch >= 0 && brokerEpoch < follower.brokerEpoch)
       return ErrorCode.NOT_LEADER_OR_FOLLOWER;
+    // Another life of the broker: what the one before had says nothing of it.
+    if (brokerEpoch !== follower.brokerEpoch && !this.#maximal.includes(brokerId))
+      forgetPace(follower);
     // A fetch that has waited tells the time of its beginning.
     this.#nowMs = Math.max(this.#nowMs, nowMs);
     if (fetchOffset >= leaderEnd) follower.lastCaughtUpMs = nowMs;
@@ -286,9 +289,15 @@ export class InSyncReplicas {
   }
 
   #commit(state: ReplicaSet, pending: Pending | null = null): void {
+    const { isr, replicas } = state;
+    for (const [id, follower] of this.#followers) {
+      const wasIn = this.#state.isr.includes(id);
+      if (wasIn && !isr.includes(id)) forgetPace(follower);
+      // It has reached what is committed, not yet the log's end.
+      if (!wasIn && isr.includes(id)) follower.lastCaughtUpMs = this.#nowMs;
+    }
     this.#state = state;
     this.#pending = pending;
-    const { isr, replicas } = state;
     const added = pending?.proposal.newIsr.map(({ brokerId }) => brokerId) ?? [];
     this.#maximal = added.length === 0 ? isr : [...new Set([...isr, ...added])];
     const { nodeId } = this.#options.brokers;
@@ -305,4 +314,10 @@ export class InSyncReplicas {
       });
     }
   }
+}
+
+/** It has been away, or too slow: before anybody waits for it to come back, it has to keep pace anew. */
+function forgetPace(follower: Progress): void {
+  follower.leaderEndThen = unknownOffset;
+  follower.lastCaughtUpMs = Number.NEGATIVE_INFINITY;
 }

@@ -234,6 +234,32 @@ test('the high watermark waits for who keeps pace and may come back, or it would
   assert.equal(bench.isr.committable(20, 1), 20);
 });
 
+test('the high watermark does not wait for who was away: it has to keep pace anew', () => {
+  const bench = new Bench([1, 2]);
+  bench.fetch(2, 10, 10, 1_000);
+  bench.fetch(3, 10, 10, 1_000);
+  bench.epochs.set(3, 23);
+  bench.fetch(2, 900, 900, 2_000);
+  bench.fetch(3, 10, 900, 2_000, 23);
+  assert.equal(bench.isr.committable(900, 1), 900, 'its broker has started anew');
+  bench.isr.update({ ...bench.state, isr: [1], partitionEpoch: 8 });
+  bench.fetch(2, 900, 2_000, 3_000);
+  assert.equal(bench.isr.committable(2_000, 1), 2_000, 'it was silent, and left the set');
+  bench.fetch(3, 900, 2_000, 3_000, 23);
+  assert.equal(bench.isr.committable(2_000, 1), 900, 'it has what there was when it last asked');
+});
+
+test('who has come back gets as long as it may lag to reach the log’s end', () => {
+  const bench = new Bench([1]);
+  bench.fetch(2, 4, 10, 1_000);
+  bench.isr.maybeExpand(2, 4);
+  bench.answer([1, 2]);
+  bench.isr.tick(20, 1_000 + lagTimeMaxMs);
+  assert.deepEqual(bench.proposed, [[1, 2]]);
+  bench.isr.tick(20, 1_001 + lagTimeMaxMs);
+  assert.deepEqual(bench.proposed, [[1, 2], [1]]);
+});
+
 test('the metadata count when they are newer, and end what was proposed', () => {
   const bench = new Bench([1]);
   bench.fetch(2, 10, 10);

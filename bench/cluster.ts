@@ -3,7 +3,7 @@
  * acks=all costs and how long it takes, and how fast a broker that was down catches up.
  *
  *   node bench/cluster.ts --broker kafka --works failover,rdkafka,load,latency,catch-up [--trials 5] [--durability os]
- *     [--end SIGSTOP] [--roles "the controller"] [--session 3000] [--seconds 300]
+ *     [--end SIGSTOP] [--roles "the controller"] [--session 3000] [--seconds 300] [--missed-mib 5120]
  *
  * `--end`, `--roles`: what happens to which broker in the first two works, kill -9 of both roles in turn without them.
  * `--seconds`: no trial begins later than so long after the start.
@@ -18,8 +18,9 @@ import { parseArgs } from 'node:util';
 import { kafkaLauncher } from '../test/compat/kafka_broker.ts';
 import { Cluster } from '../test/harness/cluster.ts';
 import { ClusterView } from '../test/harness/cluster_view.ts';
+import { catchUp } from './cluster/catch_up.ts';
 import { ends, failoverOfRawClient, failoverOfRdkafka, roles } from './cluster/failover.ts';
-import { catchUp, latency, load } from './cluster/replicated_load.ts';
+import { latency, load } from './cluster/replicated_load.ts';
 
 export interface Bench {
   readonly cluster: Cluster;
@@ -33,6 +34,8 @@ export interface Bench {
   readonly end: string;
   /** Of `roles`, those that are tried. */
   readonly roles: readonly string[];
+  /** What is written while a broker is down. */
+  readonly missedMiB: number;
   /** Where the payload goes. */
   readonly dir: string;
 }
@@ -55,6 +58,7 @@ const { values } = parseArgs({
     broker: { type: 'string', default: 'millrace' },
     works: { type: 'string', default: Object.keys(works).join(',') },
     trials: { type: 'string', default: '5' },
+    'missed-mib': { type: 'string', default: '5120' },
     durability: { type: 'string', default: 'fsync' },
     end: { type: 'string', default: 'kill -9' },
     roles: { type: 'string', default: roles.join(',') },
@@ -93,6 +97,7 @@ try {
   const bench: Bench = {
     ...{ cluster, view, topic, partitions, trials: Number(values.trials), dir: dataDir },
     ...{ endsAtMs: Number(values.seconds) * 1_000, end: values.end, roles: chosenRoles },
+    missedMiB: Number(values['missed-mib']),
   };
   for (const work of chosen) {
     await view.whole(120_000);

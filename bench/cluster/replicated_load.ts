@@ -1,4 +1,4 @@
-/** acks=all to three replicas: what it costs, how long it takes, and a broker that has to catch up. */
+/** acks=all to three replicas: what it costs, and how long it takes. */
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,16 +9,15 @@ import type { Bench } from '../cluster.ts';
 import { run } from '../compare/children.ts';
 import { readStat } from '../compare/proc.ts';
 
-const backMs = 300_000;
-const loadMiB = 256;
+export const backMs = 300_000;
+export const loadMiB = 256;
 const rounds = 4;
 const lineBytes = 1_024;
-const latencySeconds = 10;
+export const latencySeconds = 10;
 const perSecond = 200;
-const missedMiB = 1_536;
 
 /** Lines of 1 KiB that do not compress. */
-function payload({ dir }: Bench, mib: number): string {
+export function payload({ dir }: Bench, mib: number): string {
   const file = join(dir, `payload-${mib}`);
   const lines = Array.from({ length: (mib * 1_048_576) / lineBytes }, () =>
     randomBytes((lineBytes / 4) * 3).toString('base64'),
@@ -28,7 +27,7 @@ function payload({ dir }: Bench, mib: number): string {
 }
 
 /** kcat writes the file to all partitions; answers with the milliseconds. */
-function produce({ cluster, topic }: Bench, file: string): Promise<number> {
+export function produce({ cluster, topic }: Bench, file: string): Promise<number> {
   const settings = ['acks=all', 'linger.ms=5', 'batch.size=1000000', 'batch.num.messages=100000'];
   const options = settings.flatMap((one) => ['-X', one]);
   return run(['kcat', '-P', '-b', cluster.bootstrap, '-t', topic, ...options, '-l', file], {
@@ -60,7 +59,7 @@ export async function load(bench: Bench): Promise<void> {
 }
 
 /** Sends one record of 1 KiB after the other, on time whatever the answers do; answers with how long each took, in ms. */
-async function openLoop(bench: Bench, seconds: number): Promise<number[]> {
+export async function openLoop(bench: Bench, seconds: number): Promise<number[]> {
   const { view, topic, partitions } = bench;
   const value = randomBytes(512).toString('hex');
   const begun = performance.now();
@@ -82,7 +81,7 @@ async function openLoop(bench: Bench, seconds: number): Promise<number[]> {
   return await Promise.all(answers);
 }
 
-function percentiles(times: readonly number[]): string {
+export function percentiles(times: readonly number[]): string {
   const sorted = times.toSorted((a, b) => a - b);
   const at = (part: number): string => sorted[Math.floor(sorted.length * part)]?.toFixed(2) ?? '-';
   return `p50 ${at(0.5)} ms, p99 ${at(0.99)} ms`;
@@ -97,29 +96,4 @@ export async function latency(bench: Bench): Promise<void> {
     const what = round === 0 ? 'dropped' : `round ${round}`;
     console.log(`latency at ${perSecond}/s, ${what}: ${percentiles(times)}`);
   }
-}
-
-/** A broker is down while others take records; how fast it catches up, and what those who write notice of it. */
-export async function catchUp(bench: Bench): Promise<void> {
-  const { cluster, view } = bench;
-  const file = payload(bench, loadMiB);
-  const down = 3;
-  await cluster.stop(down);
-  await view.refresh();
-  for (let mib = 0; mib < missedMiB; mib += loadMiB) await produce(bench, file);
-  console.log(`catching up, tail before: ${percentiles(await openLoop(bench, latencySeconds))}`);
-  let isWhole: boolean = false;
-  const at = performance.now();
-  await cluster.restart(down);
-  const readyMs = performance.now() - at;
-  const whole = view.whole(backMs).then(() => {
-    isWhole = true;
-    return performance.now() - at;
-  });
-  const beside: number[] = [];
-  while (!isWhole) beside.push(...(await openLoop(bench, 1)));
-  const ms = await whole;
-  console.log(
-    `catching up on ${missedMiB} MiB: in sync ${Math.round(ms)} ms after its start, of which ${Math.round(readyMs)} ms until it was ready: ${Math.round(missedMiB / (ms / 1_000))} MiB/s; tail meanwhile: ${percentiles(beside)}`,
-  );
 }

@@ -115,6 +115,17 @@ export class FlushGroup {
     this.#scheduleTurn();
   }
 
+  /**
+   * The same, urgently, for a follower's copy.
+   * @param isPassing it ends below what is committed, so it is out of sync, and nobody reads it: its bytes go to the device
+   *   at once, and the page cache lets go of them when they are flushed
+   */
+  markCopied(log: PartitionLog, isPassing: boolean): void {
+    // With durability 'os' no flush comes soon.
+    log.isPassing = isPassing && log.config.durability === 'fsync';
+    this.markDirty(log, true);
+  }
+
   /** Writes now what is pending of the log, and not at the end of the turn: others are about to take it over. */
   writeNow(log: PartitionLog): void {
     this.#write(log);
@@ -170,7 +181,10 @@ export class FlushGroup {
   #write(log: PartitionLog): void {
     if (this.#failure !== null || !this.#logs.has(log)) return;
     const { events } = this.#options;
-    const code = log.appender.writePending();
+    const code = log.isPassing
+      ? log.flush.passing(() => log.appender.writePending())
+      : log.appender.writePending();
+    log.isPassing = false;
     if (log.failure !== null) return;
     const from = log.reportedOffset;
     const to = log.writtenOffset;

@@ -2,6 +2,7 @@
  * What of a log waits for a flush, and what the flush under way covers. At most one flush of a log at a time; the
  * FlushGroup calls begin, then end or abandon.
  */
+import type { ErrorCode } from '../error_code.gen.ts';
 import { partitionMetadataFile } from './file_names.ts';
 import type { FlushSet } from './flush_set.ts';
 import { type LogParts, markSegmentDirty } from './log_parts.ts';
@@ -10,6 +11,16 @@ import type { Segment } from './segment.ts';
 
 /** Durability 'os': write-back begins after so many bytes, so that dirty pages never pile up. */
 const writeBackBytes = 4 * 1024 * 1024;
+/** Less is not worth two calls. */
+const passingBytes = 64 * 1024;
+const pageBytes = 4096;
+
+/** Bytes of a segment's file whose write-back was asked for. */
+interface WrittenRange {
+  readonly segment: Segment;
+  readonly position: number;
+  readonly length: number;
+}
 
 export class LogFlushState {
   readonly #parts: LogParts;
@@ -17,6 +28,9 @@ export class LogFlushState {
   #target = 0;
   #writeBackSegment: Segment | null = null;
   #writeBackPosition = 0;
+  /** What the page cache lets go of after the next flush, and after the one under way. */
+  readonly #passing: WrittenRange[] = [];
+  readonly #passingFlushing: WrittenRange[] = [];
   /** The log stands on the FlushGroup's list of logs to flush. */
   isQueued: boolean = false;
   /** On the FlushGroup's clock: when the oldest unflushed write happened; with durability 'os' alone. */
@@ -56,6 +70,7 @@ export class LogFlushState {
       set.addFile(segment.fd);
     }
     parts.dirtySegments.length = 0;
+    this.#passingFlushing.push(...this.#passing.splice(0));
     const { dir } = parts.files;
     if (parts.isMetadataDirty) set.addPath(`${dir}/${partitionMetadataFile}`);
     if (parts.isDirectoryDirty) set.addDirectory(dir);
@@ -79,10 +94,28 @@ export class LogFlushState {
     this.#writeBackPosition = active.size;
   }
 
+  /**
+   * Runs a write to the active segment whose bytes nobody is expected to read soon: write-back begins at once, and the page
+   * cache lets go of them with the flush. Memory that is used again soon is cheaper to write to than what the system has
+   * to find for each page (measured: 0.9 ms of its time for each MiB, beside 2.5), and what others read stays.
+   */
+  passing(write: () => ErrorCode): ErrorCode {
+    const { segments, files } = this.#parts;
+    const segment = segments.active;
+    const position = segment.size;
+    const code = write();
+    const length = segment.size - position;
+    if (length < passingBytes) return code;
+    files.disk.startWriteBack(segment.fd, position, length);
+    this.#passing.push({ segment, position, length });
+    return code;
+  }
+
   /** The flush has ended well. Returns the new flushed offset. */
   end(): number {
     const parts = this.#parts;
     for (const segment of this.#flushing) segment.endFlush();
+    for (const range of this.#passingFlushing) this.#letGo(range);
     this.#unpin();
     if (this.#target > parts.flushedOffset) parts.flushedOffset = this.#target;
     return parts.flushedOffset;
@@ -113,5 +146,13 @@ export class LogFlushState {
   #unpin(): void {
     for (const segment of this.#flushing) segment.unpin();
     this.#flushing.length = 0;
+    this.#passingFlushing.length = 0;
+  }
+
+  /** From the page on that it has begun in the middle of. */
+  #letGo({ segment, position, length }: WrittenRange): void {
+    const before = position % pageBytes;
+    if (this.#flushing.includes(segment))
+      this.#parts.files.disk.dropCache(segment.fd, position - before, before + length);
   }
 }

@@ -46,6 +46,8 @@ export class PartitionLog {
   isQueued: boolean = false;
   /** For the FlushGroup alone: somebody waits for the write and not for the flush. */
   isUrgent: boolean = false;
+  /** For the FlushGroup alone: nobody is expected to read soon what waits for the write. */
+  isPassing: boolean = false;
   /** For the FlushGroup alone: up to where the owner has been told. */
   reportedOffset: number;
   /** Moves the log's start up, and takes segments out of use. */

@@ -47,8 +47,12 @@ export interface LeaderEndpoint {
 }
 
 const limits = {
-  /** Responses that owners have not answered for yet, of all leaders; from here on no request is sent. */
-  heldBytesMax: 64 * 1024 * 1024,
+  /**
+   * Responses that owners have not answered for yet, of all leaders; from here on no request is sent. Their flushes are
+   * what the disk has in line before those of others: with 2 MiB a broker has caught up at 158 MiB/s, and p99 beside it
+   * rose from 9 to 32 ms; with 11 to 20 MiB it rose from 48 to 305 ms (measured, 200 records a second).
+   */
+  heldBytesMax: 4 * 1024 * 1024,
   /** Between attempts to connect: doubled from the first to the second. */
   retryFirstMs: 20,
   retryMostMs: 1_000,

@@ -306,7 +306,7 @@ export class PartitionFollower implements PartitionReplica {
     // What came before a fault is good, and the next fetch meets the fault at its beginning.
     this.#writtenEnd = log.logEndOffset;
     this.#flushedEnd = log.logEndOffset;
-    this.flushGroup.markDirty(log, true);
+    this.flushGroup.markCopied(log, log.logEndOffset < fetched.highWatermark);
   }
 
   /**

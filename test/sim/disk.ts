@@ -222,6 +222,7 @@ export class SimDisk implements Disk {
   }
 
   dropCache(fd: number, position: number): boolean {
+    this.#count('dropCache');
     this.#file(fd).dropCache(position);
     return true;
   }

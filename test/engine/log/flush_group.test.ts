@@ -262,6 +262,40 @@ test('durability os: write-back is asked for as the bytes pile up', () => {
   assert.equal(world.disk.calls.get('startWriteBack'), 2);
 });
 
+test('what passes is written back at once, and leaves the page cache when it is flushed', () => {
+  const world = new LogWorld().open();
+  world.settle();
+  const counts = (): unknown[] =>
+    ['startWriteBack', 'dropCache'].map((call) => world.disk.calls.get(call) ?? 0);
+  world.put({ valueBytes: 1_000_000 });
+  world.settle();
+  assert.deepEqual(counts(), [0, 0], 'others may read it');
+  const passing = world.put({ valueBytes: 1_000_000 });
+  world.group.markCopied(world.log, true);
+  world.endTurn();
+  assert.deepEqual(counts(), [1, 0]);
+  world.disk.endFlushes();
+  assert.deepEqual(counts(), [1, 1]);
+  world.put({ valueBytes: 1_000_000 });
+  world.settle();
+  assert.deepEqual(counts(), [1, 1], 'that was for one write');
+  const slice = world.log.read(1, 2_000_000, 2, true);
+  assert(typeof slice === 'object');
+  assert.equal(slice.length, passing.bytes.length);
+});
+
+test('what passes stays in the page cache when its flush fails', () => {
+  const world = new LogWorld().open();
+  world.settle();
+  world.put({ valueBytes: 1_000_000 });
+  world.group.markCopied(world.log, true);
+  world.endTurn();
+  world.disk.failingFlushes = 1;
+  world.disk.endFlushes();
+  assert.equal(world.failures.length, 1);
+  assert.equal(world.disk.calls.get('dropCache'), undefined);
+});
+
 test('a checkpoint moves the recovery point to what was flushed when it began', () => {
   const world = new LogWorld().open();
   for (let number = 0; number < 5; number += 1) world.put();

@@ -60,6 +60,23 @@ test('the high watermark follows the leader’s, no further than what is flushed
   assert.equal(pair.node(2).follower?.highWatermark, 2);
 });
 
+test('copies that are far behind do not stay in the page cache, those that readers may want do', () => {
+  const pair = new ReplicaPair();
+  const { disk } = pair.node(2);
+  const dropped = (highWatermark: number): number => {
+    const before = disk.calls.get('dropCache') ?? 0;
+    pair.produce(1, 'a'.repeat(300_000));
+    pair.settle(1);
+    const fetched = pair.fetch(2, (answer) => ({ ...answer, highWatermark }));
+    pair.settle(2);
+    assert.equal(fetched.error(), NONE);
+    return (disk.calls.get('dropCache') ?? 0) - before;
+  };
+  assert.equal(dropped(0), 0, 'not committed before this copy has it');
+  assert.equal(dropped(2), 0, 'all that is committed is here');
+  assert.equal(dropped(4), 1, 'committed without this copy');
+});
+
 test('what is no copy of the leader’s log is not taken', () => {
   const pair = new ReplicaPair();
   for (const value of ['a', 'b']) pair.produce(1, value);

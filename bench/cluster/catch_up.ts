@@ -1,0 +1,73 @@
+/**
+ * A broker that was down while others took records: how fast it catches up, and what those who write notice of it. After
+ * it, in the same run, what the disk alone does: the same bytes written and flushed by a plain loop, and the same tail
+ * beside one that keeps to the rate that is asked for.
+ */
+import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import type { Bench } from '../cluster.ts';
+import type { WriterPlan } from './plain_writer.ts';
+import {
+  backMs,
+  latencySeconds,
+  loadMiB,
+  openLoop,
+  payload,
+  percentiles,
+  produce,
+} from './replicated_load.ts';
+
+const down = 3;
+const floorMiB = 1_024;
+const askedMiBPerSecond = 200;
+
+export async function catchUp(bench: Bench): Promise<void> {
+  const { cluster, view, missedMiB, dir } = bench;
+  const file = payload(bench, loadMiB);
+  await cluster.stop(down);
+  await view.refresh();
+  for (let mib = 0; mib < missedMiB; mib += loadMiB) await produce(bench, file);
+  console.log(`catching up, tail before: ${percentiles(await openLoop(bench, latencySeconds))}`);
+  const at = performance.now();
+  await cluster.restart(down);
+  const readyMs = performance.now() - at;
+  const [ms, beside] = await tailWhile(
+    bench,
+    view.whole(backMs).then(() => performance.now() - at),
+  );
+  console.log(
+    `catching up on ${missedMiB} MiB: in sync ${Math.round(ms)} ms after its start, of which ${Math.round(readyMs)} ms until it was ready: ${Math.round(missedMiB / (ms / 1_000))} MiB/s; tail meanwhile: ${percentiles(beside)}`,
+  );
+  const directory = join(dir, 'plain');
+  const free = await write({ directory, mib: floorMiB, mibPerSecond: Number.POSITIVE_INFINITY });
+  console.log(
+    `the disk, 4 MiB written and flushed at a time: ${Math.round(floorMiB / (free / 1_000))} MiB/s`,
+  );
+  console.log(`tail after: ${percentiles(await openLoop(bench, latencySeconds))}`);
+  const mib = askedMiBPerSecond * latencySeconds;
+  const paced = write({ directory, mib, mibPerSecond: askedMiBPerSecond });
+  const [pacedMs, tail] = await tailWhile(bench, paced);
+  console.log(
+    `tail beside a plain writer of ${Math.round(mib / (pacedMs / 1_000))} MiB/s: ${percentiles(tail)}`,
+  );
+}
+
+/** The result of the work, and how long records took meanwhile, in ms. */
+async function tailWhile<T>(bench: Bench, work: Promise<T>): Promise<[T, number[]]> {
+  let isOver: boolean = false;
+  const over = work.finally(() => {
+    isOver = true;
+  });
+  const times: number[] = [];
+  while (!isOver) times.push(...(await openLoop(bench, 1)));
+  return [await over, times];
+}
+
+/** Answers with the milliseconds. */
+function write(workerData: WriterPlan): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const worker = new Worker(join(import.meta.dirname, 'plain_writer.ts'), { workerData });
+    worker.once('message', resolve);
+    worker.once('error', reject);
+  });
+}

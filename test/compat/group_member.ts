@@ -1,7 +1,7 @@
 /** A member of a consumer group: a process of another people's client, and what it notes of its life. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { MemberEvent } from '../harness/position_watch.ts';
+import type { MemberEvent } from '../harness/position_rule.ts';
 import type { GroupParticipant } from '../harness/watched_group.ts';
 import { NotedLines } from './noted_lines.ts';
 import type { Program } from './peers/program_peer.ts';

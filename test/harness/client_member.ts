@@ -6,7 +6,7 @@ import {
   type ConsumerOptions,
   type Message,
 } from '../../net/client/client.ts';
-import type { MemberEvent } from './position_watch.ts';
+import type { MemberEvent } from './position_rule.ts';
 import type { GroupParticipant } from './watched_group.ts';
 
 export interface ClientMemberOptions

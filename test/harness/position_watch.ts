@@ -1,21 +1,12 @@
 /**
- * Looks at the positions of a group while its members live, their coordinators die and come back: what is committed never
- * goes back, and nobody begins anew below it (I6).
- *
- * A member notes a record before it commits it. Where one begins after a look at the committed offsets is therefore either
- * above them or something that is read again for nothing. A member that the group has given up may go on for a while with
- * what it has fetched; that is where it goes on, not where it begins.
+ * Looks at the positions of a group while its members live, their coordinators die and come back, and holds what it sees
+ * to the rule for them (I6).
  */
-import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Cluster } from './cluster.ts';
 import { ConnectionLostError } from './connection.ts';
 import { GroupSession, type GroupSessionOptions, RejoinError } from './group_session.ts';
-
-/** `assigned`: all partitions that it has after a rebalance. The others are messages, before they are committed. */
-export type MemberEvent =
-  | { readonly assigned: readonly number[] }
-  | { readonly partition: number; readonly offset: number };
+import { type MemberEvent, PositionRule } from './position_rule.ts';
 
 /** A member of the group, whoever's client it is. */
 export interface WatchedMember {
@@ -33,10 +24,8 @@ export class PositionWatch {
   readonly #options: GroupSessionOptions;
   readonly #members: readonly WatchedMember[];
   readonly #seen: number[];
-  /** The last offset that each of them has read, by partition. */
-  readonly #last: readonly Map<number, number>[];
+  readonly #rule: PositionRule = new PositionRule();
   readonly #run: Promise<void>;
-  #committed: ReadonlyMap<number, number> = new Map();
   #turn = 0;
   #isOver: boolean = false;
   #failure: Error | null = null;
@@ -46,7 +35,6 @@ export class PositionWatch {
     this.#cluster = cluster;
     this.#members = members;
     this.#seen = members.map(() => 0);
-    this.#last = members.map(() => new Map());
     this.#options = {
       group,
       topic,
@@ -91,32 +79,24 @@ export class PositionWatch {
   async #work(): Promise<void> {
     while (!this.#isOver) {
       const committed = await this.committed();
-      for (const [partition, offset] of this.#committed)
-        assert(
-          (committed.get(partition) ?? -1) >= offset,
-          `${this.#options.group}: ${committed.get(partition)} is committed for partition ${partition}, it was ${offset} before`,
-        );
-      for (const [at, member] of this.#members.entries()) this.#checkNew(at, member);
-      this.#committed = committed;
+      try {
+        this.#rule.look(committed, this.#newOfLives());
+      } catch (error) {
+        const states = this.#members.map(({ state }) => state).join('\n');
+        throw new Error(`${this.#options.group}: ${(error as Error).message}:\n${states}`);
+      }
       this.looks += 1;
       await sleep(lookEachMs);
     }
   }
 
-  #checkNew(at: number, member: WatchedMember): void {
-    const events = member.events;
-    const last = this.#last[at]!;
-    for (const event of events.slice(this.#seen[at])) {
-      if (!('partition' in event)) continue;
-      const { partition, offset } = event;
-      const goesOn = offset === (last.get(partition) ?? -1) + 1 && offset > 0;
-      last.set(partition, offset);
-      const position = this.#committed.get(partition) ?? 0;
-      if (offset < position && !goesOn)
-        assert.fail(
-          `${member.name} begins partition ${partition} at ${offset}, where ${position} was committed: ${member.state}`,
-        );
+  /** What each member has noted since the look before. */
+  #newOfLives(): ReadonlyMap<string, readonly MemberEvent[]> {
+    const lives = new Map<string, readonly MemberEvent[]>();
+    for (const [at, { name, events }] of this.#members.entries()) {
+      lives.set(name, events.slice(this.#seen[at]));
+      this.#seen[at] = events.length;
     }
-    this.#seen[at] = events.length;
+    return lives;
   }
 }

@@ -16,8 +16,9 @@ const toHex = (bytes) => (bytes === null || bytes === undefined ? null : bytes.t
  * as buffers or null, and `timestamp` in milliseconds. A producer awaits `stayOpen()` before it closes. A consumer
  * calls `emit` for each record and ends once `isDone()`, which throws when the time is over.
  *
- * `member(command, assigned, processed, isStopped)` consumes in a group until `isStopped()`; it calls `assigned` with the
- * numbers of the partitions that it has after every rebalance, and `processed` for each record before it commits it.
+ * `member(command, { assigned, processed, failed, isStopped })` consumes in a group until `isStopped()`; it calls `assigned` with the
+ * numbers of the partitions that it has after every rebalance, `processed` for each record before it commits it, and, if
+ * it may try that record again, `failed` when its client reports that the commit failed.
  *
  * `stream(command, next, acked)` sends what `next(partition)` returns, `{ number, value }`, until that is null, and calls
  * `acked(partition, number, offset)`.
@@ -32,12 +33,12 @@ export async function serve(client) {
     consume: (command) => consume(client, command),
     member: (command) => {
       const note = (event) => appendFileSync(command.output, `${JSON.stringify(event)}\n`);
-      return client.member(
-        command,
-        (partitions) => note({ assigned: [...partitions].sort((a, b) => a - b) }),
-        (partition, offset) => note({ partition, offset: Number(offset) }),
-        () => existsSync(command.stop),
-      );
+      return client.member(command, {
+        assigned: (partitions) => note({ assigned: [...partitions].sort((a, b) => a - b) }),
+        processed: (partition, offset) => note({ partition, offset: Number(offset) }),
+        failed: (partition, offset) => note({ failed: { partition, offset: Number(offset) } }),
+        isStopped: () => existsSync(command.stop),
+      });
     },
     stream: async (command) => {
       const note = (event) => appendFileSync(command.output, `${JSON.stringify(event)}\n`);

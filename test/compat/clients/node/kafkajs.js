@@ -3,6 +3,7 @@
  * partitions by assignment, only what a group gives it, so this one asks KafkaJS's own cluster and broker objects, as
  * its consumer does.
  */
+import { Worker } from 'node:worker_threads';
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import kafkajs from 'kafkajs';
 import snappy from 'kafkajs-snappy';
@@ -127,7 +128,37 @@ function take({ topicName: topic, partitions }, next, emit) {
   }
 }
 
-async function member({ bootstrap, topic, group }, assigned, processed, isStopped) {
+const disconnectMs = 10_000;
+/** Runs beside the event loop, which KafkaJS may have taken: see `disconnect`. */
+const endOfProcess = `
+  import { writeSync } from 'node:fs';
+  import { workerData } from 'node:worker_threads';
+  setTimeout(() => {
+    writeSync(2, 'KafkaJS has not ended its disconnect\\n');
+    writeSync(1, workerData);
+    process.kill(process.pid, 'SIGKILL');
+  }, ${disconnectMs});
+`;
+
+/**
+ * Disconnects a consumer that has nothing to commit, and where that takes too long answers for the program, with the error
+ * that the consumer ended with if it did, and ends the process. When the brokers that KafkaJS 2.2.4 knows change while it
+ * stops, its fetch manager, which waits for its fetchers to end so that it can make new ones, does make them; they find the
+ * consumer stopped and ask again at once, for ever, without a turn of the event loop. A timer of this thread would not
+ * fire. (A loop of that kind that runs without a broker is its issue 1384.)
+ */
+async function disconnect(consumer, error) {
+  const answer = error === null ? { ok: true } : { ok: false, error: `${error.stack}` };
+  const url = new URL(`data:text/javascript,${encodeURIComponent(endOfProcess)}`);
+  const watch = new Worker(url, { workerData: `${JSON.stringify(answer)}\n` });
+  try {
+    await consumer.disconnect();
+  } finally {
+    await watch.terminate();
+  }
+}
+
+async function member({ bootstrap, topic, group }, { assigned, processed, failed, isStopped }) {
   const consumer = connect(bootstrap).consumer({
     groupId: group,
     sessionTimeout: 6_000,
@@ -139,15 +170,18 @@ async function member({ bootstrap, topic, group }, assigned, processed, isStoppe
   );
   consumer.on(consumer.events.REBALANCING, () => assigned([]));
   let failure = null;
+  let isInHand = false;
   consumer.on(consumer.events.CRASH, ({ payload }) => {
     if (!payload.restart) failure = payload.error;
   });
   await consumer.connect();
+  let ended = null;
   try {
     await consumer.subscribe({ topics: [topic], fromBeginning: true });
     await consumer.run({
       autoCommit: false,
       eachMessage: async ({ partition, message }) => {
+        isInHand = true;
         processed(partition, message.offset);
         const offset = String(BigInt(message.offset) + 1n);
         try {
@@ -155,15 +189,23 @@ async function member({ bootstrap, topic, group }, assigned, processed, isStoppe
         } catch (error) {
           // The group has gone on without us: the next owner reads the record again. KafkaJS, which joins anew of its own
           // accord while a message is processed, would take this error for one that ends the consumer.
-          if (!movedOn.has(error.cause?.type)) throw error;
+          if (movedOn.has(error.cause?.type)) return;
+          // What KafkaJS does about any other one is to process the message again, from its own memory of where it was.
+          failed(partition, message.offset);
+          throw error;
+        } finally {
+          isInHand = false;
         }
       },
     });
-    while (!isStopped() && failure === null) await wait(50);
+    // A consumer that stops leaves out the commit of the message in hand.
+    while ((!isStopped() || isInHand) && failure === null) await wait(50);
     if (failure !== null) throw failure;
-  } finally {
-    await consumer.disconnect();
+  } catch (error) {
+    ended = error;
   }
+  await disconnect(consumer, ended);
+  if (ended !== null) throw ended;
 }
 
 /**

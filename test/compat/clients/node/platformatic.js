@@ -88,7 +88,8 @@ function take(topic, { partitionIndex: partition, records: batches }, next, emit
   }
 }
 
-async function member({ bootstrap, topic, group, instance }, assigned, processed, isStopped) {
+async function member({ bootstrap, topic, group, instance }, life) {
+  const { assigned, processed, isStopped } = life;
   const consumer = new Consumer({
     ...options(bootstrap),
     groupId: group,

@@ -1,0 +1,3 @@
+import { rideThroughSuite } from './ride_through_suite.ts';
+
+rideThroughSuite('kafkajs', [{ protocol: 'classic', members: 2 }]).run();

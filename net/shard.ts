@@ -8,9 +8,11 @@ import { randomInt } from 'node:crypto';
 import type { MessagePort } from 'node:worker_threads';
 import type { Clock, Disk, PageCache, Random } from '../engine/ports.ts';
 import type { ReadAhead } from '../engine/read_ahead.ts';
+import { SharedCounter } from '../engine/thread/shared_counter.ts';
 import type { MetadataChanges } from '../replication/metadata/changes.ts';
 import { MetadataImage } from '../replication/metadata/image.ts';
 import type { PartitionLeader } from '../replication/partition/leader.ts';
+import type { ReplicationThrottle } from '../replication/partition/replication_throttle.ts';
 import { serveAdministration } from './administration_calls.ts';
 import { ShardCleaning } from './cleaning/shard_cleaning.ts';
 import { LiveConfig } from './config/live_config.ts';
@@ -27,6 +29,7 @@ import type { Logger } from './logger.ts';
 import { ProducerIds } from './producer_ids.ts';
 import { QuorumClient } from './quorum_client.ts';
 import type { QuorumPort } from './quorum_messages.ts';
+import { makeThrottle } from './replication_throttles.ts';
 import { serveDeleteRecords } from './retention/delete_records.ts';
 import { LogRetention } from './retention/log_retention.ts';
 import { LogStarts } from './retention/log_starts.ts';
@@ -77,6 +80,7 @@ export class Shard {
   readonly #live: LiveConfig;
   readonly #placements: Placements;
   readonly #topicRules: TopicRules;
+  readonly #throttle: ReplicationThrottle;
   readonly #server: PartitionServer;
   readonly #fabric: Fabric;
   readonly #calls: ShardCalls;
@@ -103,6 +107,8 @@ export class Shard {
     this.#image = image;
     this.#placements = new Placements(fabric.shard, fabric.peers.length + 1);
     this.#topicRules = new TopicRules(image, live);
+    const throttled = new SharedCounter(fabric.throttledBytes);
+    this.#throttle = makeThrottle('leader', config, image, throttled);
     this.#logStarts = new LogStarts((request) =>
       this.#post({ type: 'shard.logStarts', ...request }),
     );
@@ -300,6 +306,7 @@ export class Shard {
       remote: this.#fabric.remote,
       calls: this.#calls,
       topicRules: this.#topicRules,
+      throttle: this.#throttle,
       readAhead: this.#readAhead,
       fetchSessions: new FetchSessions(
         this.#share(config.maxIncrementalFetchSessionCacheSlots),
@@ -334,16 +341,10 @@ export class Shard {
       live: this.#live,
       partitions: this.#partitions,
       topicRules: this.#topicRules,
+      throttle: this.#throttle,
     });
     this.#partitions.apply(changes);
-    for (const { id } of changes.deletedTopics) {
-      this.#placements.remove(id);
-      this.#topicRules.forget(id);
-    }
-    for (const name of changes.changedTopicConfigs) {
-      const topic = this.#image.topic(name);
-      if (topic !== undefined) this.#topicRules.forget(topic.id);
-    }
+    for (const { id } of changes.deletedTopics) this.#placements.remove(id);
     this.#groups.apply(changes);
   }
 
@@ -352,6 +353,7 @@ export class Shard {
     this.#retention.tick();
     this.#cleaning.tick();
     this.#fabric.tick();
+    this.#throttle.tick(this.#options.ports.clock.monotonicMs());
   }
 
   #onHighWatermark(leader: PartitionLeader): void {

@@ -1,6 +1,7 @@
 /** What the handlers of the data path see of the shard that they run on. */
 import type { Clock } from '../engine/ports.ts';
 import type { ReadAhead } from '../engine/read_ahead.ts';
+import type { ReplicationThrottle } from '../replication/partition/replication_throttle.ts';
 import type { BrokerConfig } from './config/broker_config.ts';
 import type { RemotePartitions } from './fabric/remote_partitions.ts';
 import type { GroupRouter } from './groups/group_router.ts';
@@ -23,6 +24,8 @@ export interface ShardServices extends ShardContext {
   readonly calls: ShardCalls;
   /** Of topics that have partitions on other shards. */
   readonly topicRules: TopicRules;
+  /** Of the records that this broker's followers fetch. */
+  readonly throttle: ReplicationThrottle;
   /** Brings in what look-ups in the logs would have to wait for. */
   readonly readAhead: ReadAhead;
   readonly fetchSessions: FetchSessions;

@@ -9,7 +9,10 @@ const chapters: readonly (readonly [title: string, names: RegExp])[] = [
     'Listeners and connections',
     /listener|^(socket|connections|max\.connections|queued|security)\b/,
   ],
-  ['Copies and leaders', /^(replica|leader|unclean|auto\.leader|controlled)\./],
+  [
+    'Copies and leaders',
+    /^(replica|replication|leader|follower|unclean|auto\.leader|controlled)\./,
+  ],
   ['Requests', /^(fetch|max\.(incremental|request))/],
   ['Durability and flushing', /^log\.(durability|flush)/],
   ['Retention and compaction', /^log\.(retention|cleaner|cleanup)/],

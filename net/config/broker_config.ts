@@ -11,7 +11,12 @@ import { type GroupConfig, readGroups } from './group_config.ts';
 import { brokerKeys } from './key_table.ts';
 import { type ListenerSettings, readListeners } from './listeners.ts';
 import { type QuorumConfig, readQuorum } from './quorum_config.ts';
-import { type ReplicationConfig, readReplication } from './replication_config.ts';
+import {
+  type ReplicationConfig,
+  readReplication,
+  readThrottledRates,
+  type ThrottledRates,
+} from './replication_config.ts';
 import type { Settings } from './settings.ts';
 import { logDefaults } from './topic_config.ts';
 import { canonicalText } from './value_check.ts';
@@ -64,6 +69,7 @@ export interface BrokerConfig extends ListenerSettings {
   readonly groups: GroupConfig;
   readonly quorum: QuorumConfig;
   readonly replication: ReplicationConfig;
+  readonly throttledRates: ThrottledRates;
 
   /** Settings of a topic that has none of its own; see `logConfigFor`. */
   readonly logDefaults: LogConfig;
@@ -83,6 +89,7 @@ export type DynamicConfig = Pick<
   | 'logDefaults'
   | 'minInsyncReplicas'
   | 'uncleanLeaderElectionEnable'
+  | 'throttledRates'
   | 'maxConnections'
   | 'maxConnectionsPerIp'
   | 'maxConnectionsPerIpOverrides'
@@ -139,6 +146,7 @@ export function readDynamicConfig(settings: Settings): DynamicConfig {
     ...readCleaner(settings),
     minInsyncReplicas: settings.number('min.insync.replicas'),
     uncleanLeaderElectionEnable: settings.boolean('unclean.leader.election.enable'),
+    throttledRates: readThrottledRates(settings),
     maxConnections: settings.number('max.connections'),
     maxConnectionsPerIp: settings.number('max.connections.per.ip'),
     maxConnectionsPerIpOverrides: readOverrides(settings),

@@ -16,8 +16,24 @@ export interface ReplicationConfig {
   /** Before a partition is asked for again after an error. */
   readonly fetchBackoffMs: number;
   readonly socketTimeoutMs: number;
+  /** Over which the rate of throttled replicas is measured, and of how much time each is. */
+  readonly quotaWindows: number;
+  readonly quotaWindowMs: number;
   readonly autoLeaderRebalanceEnable: boolean;
   readonly leaderImbalanceCheckIntervalMs: number;
+}
+
+/** Bytes per second of throttled replicas that this broker sends and fetches. */
+export interface ThrottledRates {
+  readonly leader: number;
+  readonly follower: number;
+}
+
+export function readThrottledRates(settings: Settings): ThrottledRates {
+  return {
+    leader: settings.number('leader.replication.throttled.rate'),
+    follower: settings.number('follower.replication.throttled.rate'),
+  };
 }
 
 export function readReplication(settings: Settings): ReplicationConfig {
@@ -29,6 +45,8 @@ export function readReplication(settings: Settings): ReplicationConfig {
     fetchWaitMaxMs: settings.number('replica.fetch.wait.max.ms'),
     fetchBackoffMs: settings.number('replica.fetch.backoff.ms'),
     socketTimeoutMs: settings.number('replica.socket.timeout.ms'),
+    quotaWindows: settings.number('replication.quota.window.num'),
+    quotaWindowMs: settings.number('replication.quota.window.size.seconds') * 1_000,
     autoLeaderRebalanceEnable: settings.boolean('auto.leader.rebalance.enable'),
     leaderImbalanceCheckIntervalMs:
       settings.number('leader.imbalance.check.interval.seconds') * 1_000,

@@ -8,6 +8,7 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { createDoorbellFlag } from '../../engine/thread/doorbell.ts';
 import { createLink, type LinkMemory } from '../../engine/thread/link.ts';
+import { createCounter } from '../../engine/thread/shared_counter.ts';
 
 /** Another shard (or the replication thread), as one sees it. */
 export interface PeerMemory {
@@ -30,16 +31,20 @@ export interface FabricMemory {
   /** Without the replication thread. */
   readonly shardCount: number;
   readonly flag: SharedArrayBuffer;
+  /** Of all shards: bytes of throttled replicas that this broker has sent to followers. */
+  readonly throttledBytes: SharedArrayBuffer;
   readonly peers: readonly PeerMemory[];
 }
 
 /** For each of `shardCount` shards its part, and then the replication thread's, if there is to be one. */
 export function createFabric(shardCount: number, withReplication = false): FabricMemory[] {
   const length = shardCount + (withReplication ? 1 : 0);
+  const throttledBytes = createCounter();
   const shards = Array.from({ length }, (_, shard) => ({
     shard,
     shardCount,
     flag: createDoorbellFlag(),
+    throttledBytes,
     peers: [] as PeerMemory[],
   }));
   for (const one of shards)

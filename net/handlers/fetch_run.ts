@@ -238,6 +238,7 @@ export class FetchRun implements Parkable {
         const room = Math.min(bytesLeft, asked.maxBytes);
         if (!first && look.slice !== null && look.slice.length > room) drop(look);
       }
+      if (look.bytes > 0 && this.#isThrottled(asked)) holdBack(look);
       if (look.slice !== null) {
         bytesLeft = Math.max(0, bytesLeft - look.slice.length);
         first = false;
@@ -260,6 +261,17 @@ export class FetchRun implements Parkable {
     if (brokerId < 0) return null;
     const brokerEpoch = isStateTold ? Number(replicaState.replicaEpoch) : -1;
     return { brokerId, brokerEpoch, nowMs: this.#services.clock.monotonicMs() };
+  }
+
+  /** The records go to a replica that is not in sync, and may not do so now (KIP-73). */
+  #isThrottled({ topicId, partition }: FetchPartition): boolean {
+    const replica = this.#replica;
+    if (replica === null) return false;
+    const { throttle, image, clock } = this.#services;
+    const nowMs = clock.monotonicMs();
+    if (throttle.freeAtMs(topicId, partition, nowMs) <= nowMs) return false;
+    const isr = image.topicById(topicId)?.partitions[partition]?.isr;
+    return isr?.includes(replica.brokerId) !== true;
   }
 
   #isEnough(looks: readonly Look[]): boolean {
@@ -286,10 +298,17 @@ export class FetchRun implements Parkable {
       }
       last = asked;
       partitions.push(this.#partitionData(asked, look));
-      if (look.slice !== null && this.#session !== null) moveToEnd(this.#session, asked);
+      if (look.slice !== null) this.#noteSent(asked, look.slice.length);
     });
     const answer = { sessionId: this.#sessionId, responses };
     if (!this.#ctx.respond<'Fetch'>('FetchResponse', answer)) for (const look of looks) drop(look);
+  }
+
+  #noteSent(asked: FetchPartition, bytes: number): void {
+    if (this.#session !== null) moveToEnd(this.#session, asked);
+    const { throttle, clock } = this.#services;
+    if (this.#replica !== null)
+      throttle.record(asked.topicId, asked.partition, bytes, clock.monotonicMs());
   }
 
   /** Whether the client must hear of the partition, and notes what it hears. */
@@ -347,6 +366,12 @@ function drop(look: Look | null | undefined): void {
   if (look === null || look === undefined) return;
   look.slice?.segment.unpin();
   look.slice = null;
+}
+
+/** There are records, as far as the log goes, and none as far as the answer does. */
+function holdBack(look: Look): void {
+  drop(look);
+  look.bytes = 0;
 }
 
 /** The records as a range of their file; the pin goes along, and ends when the range has been sent. */

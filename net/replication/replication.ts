@@ -11,6 +11,9 @@ import { SlabAllocator, slabLimits } from '../../engine/thread/slab.ts';
 import type { MetadataChanges } from '../../replication/metadata/changes.ts';
 import { MetadataImage } from '../../replication/metadata/image.ts';
 import { ReplicaFetch } from '../../replication/partition/replica_fetch.ts';
+import { LocalCounter } from '../../replication/partition/replication_quota.ts';
+import type { ReplicationThrottle } from '../../replication/partition/replication_throttle.ts';
+import { LiveConfig } from '../config/live_config.ts';
 import { Fabric } from '../fabric/fabric.ts';
 import type { FabricMemory } from '../fabric/fabric_memory.ts';
 import { Placements, type TopicPlacement } from '../fabric/placements.ts';
@@ -18,6 +21,7 @@ import type { Logger } from '../logger.ts';
 import { Reader } from '../protocol/reader.ts';
 import { QuorumClient } from '../quorum_client.ts';
 import type { QuorumPort } from '../quorum_messages.ts';
+import { changedTopicIds, makeThrottle } from '../replication_throttles.ts';
 import type { ShardData } from '../shard_messages.ts';
 import { FollowedLeaders } from './followed_leaders.ts';
 import { type FetcherContext, LeaderFetcher } from './leader_fetcher.ts';
@@ -60,6 +64,8 @@ export class Replication {
   /** By the id of the broker that leads. */
   readonly #fetchers = new Map<number, LeaderFetcher>();
   readonly #context: FetcherContext;
+  readonly #live: LiveConfig;
+  readonly #throttle: ReplicationThrottle;
   readonly #timer: NodeJS.Timeout;
   #isServing: boolean = false;
   /** Told when shards have answered all that they were asked. */
@@ -71,6 +77,8 @@ export class Replication {
     const { nodeId } = data.config;
     const image = new MetadataImage(data.clusterId);
     this.#image = image;
+    this.#live = new LiveConfig(data.config);
+    this.#throttle = makeThrottle('follower', data.config, image, new LocalCounter());
     this.#placements = new Placements(fabric.shard, fabric.peers.length + 1);
     this.#fabric = new Fabric({
       memory: fabric,
@@ -167,6 +175,7 @@ export class Replication {
       ),
       partitionMaxBytes: replication.fetchMaxBytes,
       backoffMs: replication.fetchBackoffMs,
+      throttle: this.#throttle,
     });
     const fetcher = new LeaderFetcher(leaderId, fetch, this.#context);
     fetcher.moveTo(this.#endpointOf(leaderId));
@@ -180,6 +189,7 @@ export class Replication {
   }
 
   #apply(changes: MetadataChanges): void {
+    this.#followSettings(changes);
     this.#leaders.apply(changes);
     for (const { id } of changes.deletedTopics) this.#placements.remove(id);
     for (const brokerId of changes.changedBrokers)
@@ -190,6 +200,13 @@ export class Replication {
       this.#fetchers.delete(leaderId);
     }
     this.#pump();
+  }
+
+  #followSettings(changes: MetadataChanges): void {
+    for (const id of changedTopicIds(changes, this.#image)) this.#throttle.forget(id);
+    if (changes.changedBrokerConfigs.length === 0) return;
+    this.#live.follow(this.#image, null);
+    this.#throttle.limit(this.#live.current.throttledRates.follower);
   }
 
   #pump(): void {

@@ -1,6 +1,7 @@
 /** A partition that is fetched from a leader, under one leader epoch: with another epoch comes another object. */
 import assert from 'node:assert/strict';
-import type { AskedPartition, FetchPosition } from './fetch_exchange.ts';
+import { ErrorCode } from '../../engine/error_code.gen.ts';
+import type { AskedPartition, FetchPosition, LeaderAnswer } from './fetch_exchange.ts';
 
 /**
  * Legal transitions:
@@ -58,6 +59,13 @@ export function askOf(followed: FollowedPartition): AskedPartition {
     logStartOffset,
     maxBytes,
   };
+}
+
+/** Who cuts its log has the high watermark told anew, also where it is what it was. */
+export function noteTold(followed: FollowedPartition, answer: LeaderAnswer): void {
+  const isTaken = answer.errorCode === ErrorCode.NONE && answer.diverging === null;
+  followed.toldHighWatermark = isTaken ? answer.highWatermark : -1;
+  followed.toldLogStartOffset = answer.logStartOffset;
 }
 
 export function isSamePosition(one: FetchPosition, other: FetchPosition): boolean {

@@ -27,7 +27,8 @@ import type {
   ReplicaFetchResponse,
 } from './fetch_exchange.ts';
 import { FetchSessionState } from './fetch_session.ts';
-import { askOf, FollowedPartition, isSamePosition } from './followed_partition.ts';
+import { askOf, FollowedPartition, isSamePosition, noteTold } from './followed_partition.ts';
+import type { ReplicationThrottle } from './replication_throttle.ts';
 
 export interface ReplicaFetchOptions {
   /** `replica.fetch.wait.max.ms`. */
@@ -40,6 +41,8 @@ export interface ReplicaFetchOptions {
   readonly partitionMaxBytes: number;
   /** `replica.fetch.backoff.ms`: the longest that a partition with an error is left alone. */
   readonly backoffMs: number;
+  /** Of what this broker follows. */
+  readonly throttle?: Pick<ReplicationThrottle, 'record' | 'freeAtMs'>;
 }
 
 const limits = {
@@ -47,6 +50,8 @@ const limits = {
   backoffFirstMs: 10,
   /** Owners that take longer than this with what they got do not hold up the other partitions. */
   patienceMs: 10,
+  /** Before another look at the quota, which may have changed. */
+  throttledMs: 1_000,
 } as const;
 
 /** Goes to the partition's owner. `settled` is to be called with what it says, if it is to be waited for. */
@@ -148,7 +153,7 @@ export class ReplicaFetch {
     if (followed.state !== 'asked' && followed.state !== 'away') return;
     this.#away.delete(followed);
     if (error === ErrorCode.NONE && position !== null) {
-      this.#place(followed, position);
+      this.#admit(followed, position, nowMs);
       return;
     }
     followed.position = null;
@@ -179,7 +184,11 @@ export class ReplicaFetch {
     const handovers: Handover[] = [];
     let bytes = 0;
     for (const answer of response.partitions) {
-      bytes += answer.records?.length ?? 0;
+      const { topicId, partition, records } = answer;
+      if (records !== null) {
+        bytes += records.length;
+        this.#options.throttle?.record(topicId, partition, records.length, nowMs);
+      }
       const handover = this.#take(request.number, answer, nowMs);
       if (handover !== null) handovers.push(handover);
     }
@@ -310,6 +319,21 @@ export class ReplicaFetch {
       }
   }
 
+  /** Asks for the partition, or leaves it out of the requests for a while if it is throttled and not in sync (KIP-73). */
+  #admit(followed: FollowedPartition, position: FetchPosition, nowMs: number): void {
+    const { topicId, partition, toldHighWatermark } = followed;
+    const freeAtMs = this.#options.throttle?.freeAtMs(topicId, partition, nowMs) ?? nowMs;
+    const isInSync = toldHighWatermark >= 0 && position.fetchOffset >= toldHighWatermark;
+    if (freeAtMs <= nowMs || isInSync) {
+      this.#place(followed, position);
+      return;
+    }
+    followed.position = position;
+    followed.dueMs = Math.min(freeAtMs, nowMs + limits.throttledMs);
+    followed.state = 'delayed';
+    this.#delayed.add(followed);
+  }
+
   #place(followed: FollowedPartition, position: FetchPosition): void {
     const before = followed.position;
     followed.position = position;
@@ -337,7 +361,7 @@ export class ReplicaFetch {
     for (const followed of this.#delayed) {
       if (followed.dueMs > nowMs) continue;
       this.#delayed.delete(followed);
-      if (followed.position !== null) this.#place(followed, followed.position);
+      if (followed.position !== null) this.#admit(followed, followed.position, nowMs);
       else {
         followed.state = 'unknown';
         this.#unknown.add(followed);
@@ -360,13 +384,6 @@ export class ReplicaFetch {
     this.#delayed.delete(followed);
     followed.state = 'over';
   }
-}
-
-/** Who cuts its log has the high watermark told anew, also where it is what it was. */
-function noteTold(followed: FollowedPartition, answer: LeaderAnswer): void {
-  const isTaken = answer.errorCode === ErrorCode.NONE && answer.diverging === null;
-  followed.toldHighWatermark = isTaken ? answer.highWatermark : -1;
-  followed.toldLogStartOffset = answer.logStartOffset;
 }
 
 function keyOf(topicId: string, partition: number): string {

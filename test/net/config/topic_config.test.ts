@@ -58,6 +58,8 @@ test('settings of the topic win, and leave the broker as it was', () => {
 test('every key that is said to count for the log changes it', () => {
   const elsewhere = new Set([
     'compression.type',
+    'follower.replication.throttled.replicas',
+    'leader.replication.throttled.replicas',
     'min.insync.replicas',
     'remote.storage.enable',
     'unclean.leader.election.enable',

@@ -23,6 +23,7 @@ import { ProducerIds } from '../../../net/producer_ids.ts';
 import { QuorumClient } from '../../../net/quorum_client.ts';
 import type { QuorumHost } from '../../../net/quorum_host.ts';
 import type { QuorumPort } from '../../../net/quorum_messages.ts';
+import { makeThrottle } from '../../../net/replication_throttles.ts';
 import { serveDeleteRecords } from '../../../net/retention/delete_records.ts';
 import { LogRetention } from '../../../net/retention/log_retention.ts';
 import { LogStarts } from '../../../net/retention/log_starts.ts';
@@ -42,6 +43,7 @@ import type { ShardServices } from '../../../net/shard_services.ts';
 import { TopicRules } from '../../../net/topic_rules.ts';
 import { MetadataImage } from '../../../replication/metadata/image.ts';
 import type { PartitionLeader } from '../../../replication/partition/leader.ts';
+import { LocalCounter } from '../../../replication/partition/replication_quota.ts';
 import { splitMix } from '../../harness/split_mix.ts';
 import { clusterId, newTopic, registration } from '../../replication/metadata/fixtures.ts';
 import { SimulatedStore } from '../../replication/raft/simulated_store.ts';
@@ -181,7 +183,8 @@ export class ShardWorld {
       image,
       onChanges: (changes) => {
         const { partitions, services } = this;
-        followSettings(changes, { image, live, partitions, topicRules: services.topicRules });
+        const { topicRules, throttle } = services;
+        followSettings(changes, { image, live, partitions, topicRules, throttle });
         partitions.apply(changes);
         this.groups.apply(changes);
       },
@@ -217,6 +220,7 @@ export class ShardWorld {
       remote: new RemotePartitions([]),
       calls,
       topicRules: new TopicRules(image, live),
+      throttle: makeThrottle('leader', config, image, new LocalCounter()),
       readAhead: this.readAhead,
       fetchSessions: new FetchSessions(config.maxIncrementalFetchSessionCacheSlots, () => {
         sessionId += 1;

@@ -4,6 +4,7 @@
  *
  *   node bench/cluster.ts --broker kafka --works failover,rdkafka,load,latency,catch-up [--trials 5] [--durability os]
  *     [--end SIGSTOP] [--roles "the controller"] [--session 3000] [--seconds 300] [--missed-mib 5120]
+ *   node bench/cluster.ts --works partitions     (or one-topic: 10,000 partitions in 100 topics, or in one; about five minutes)
  *
  * `--end`, `--roles`: what happens to which broker in the first two works, kill -9 of both roles in turn without them.
  * `--seconds`: no trial begins later than so long after the start.
@@ -20,6 +21,7 @@ import { Cluster } from '../test/harness/cluster.ts';
 import { ClusterView } from '../test/harness/cluster_view.ts';
 import { catchUp } from './cluster/catch_up.ts';
 import { ends, failoverOfRawClient, failoverOfRdkafka, roles } from './cluster/failover.ts';
+import { manyPartitions } from './cluster/partitions.ts';
 import { latency, load } from './cluster/replicated_load.ts';
 
 export interface Bench {
@@ -46,7 +48,11 @@ const works: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   load,
   latency,
   'catch-up': catchUp,
+  partitions: ({ cluster }) => manyPartitions(cluster, { topics: 100, partitionsPerTopic: 100 }),
+  'one-topic': ({ cluster }) => manyPartitions(cluster, { topics: 1, partitionsPerTopic: 10_000 }),
 };
+/** Each of the others wants a cluster that was not used before. */
+const usual = 'failover,rdkafka,load,latency,catch-up';
 const jvm = [
   ...['-Xmx1G', '-Xms1G', '-server', '-XX:+UseG1GC', '-XX:MaxGCPauseMillis=20'],
   ...['-XX:InitiatingHeapOccupancyPercent=35', '-XX:+ExplicitGCInvokesConcurrent'],
@@ -56,7 +62,7 @@ const partitions = 6;
 const { values } = parseArgs({
   options: {
     broker: { type: 'string', default: 'millrace' },
-    works: { type: 'string', default: Object.keys(works).join(',') },
+    works: { type: 'string', default: usual },
     trials: { type: 'string', default: '5' },
     'missed-mib': { type: 'string', default: '5120' },
     durability: { type: 'string', default: 'fsync' },

@@ -268,14 +268,12 @@ export class ShardPartitions {
   #updateConfig(topic: string): void {
     const { image, live } = this.#options;
     const overrides = image.topicConfigs(topic);
+    const config = logConfigFor(overrides, live.current);
     const { id = '', partitions = [] } = image.topic(topic) ?? {};
     for (const partition of partitions)
       this.#roles
         .find(id, partition.partitionId)
-        ?.updateConfig(
-          logConfigFor(overrides, live.current),
-          this.#minInsyncReplicas(overrides, partition),
-        );
+        ?.updateConfig(config, this.#minInsyncReplicas(overrides, partition));
   }
 
   /** A setting above the number of replicas means all of them, as in Kafka, or nothing could ever be produced. */

@@ -19,9 +19,9 @@ export interface EpochEndOffset {
 }
 
 export class EpochCache {
-  // Invariant: both grow strictly from entry to entry.
-  readonly #epochs: number[] = [];
-  readonly #startOffsets: number[] = [];
+  // Invariant: both grow strictly from entry to entry. They seldom do: no room is kept for more.
+  #epochs: number[] = [];
+  #startOffsets: number[] = [];
   /** Entries that the log's start has left behind. */
   #passed = 0;
   /** There are entries that `toFile` has not been asked for. */
@@ -59,8 +59,8 @@ export class EpochCache {
       count -= 1;
     }
     this.#keep(count);
-    this.#epochs.push(epoch);
-    this.#startOffsets.push(startOffset);
+    this.#epochs = this.#epochs.concat(epoch);
+    this.#startOffsets = this.#startOffsets.concat(startOffset);
     this.isDirty = true;
   }
 
@@ -118,6 +118,19 @@ export class EpochCache {
     const endOffset = this.#startOffsets[higher] as number;
     if (higher === 0) return { epoch: requested, endOffset };
     return { epoch: this.#epochs[higher - 1] as number, endOffset };
+  }
+
+  /**
+   * Whether a log that ends at `offset`, with a batch of the epoch, can be the beginning of this one: by `endOffsetFor` the
+   * epoch is known here and ends no earlier. Makes no object, for it is asked of each partition in every fetch.
+   */
+  reaches(epoch: number, offset: number, logEndOffset: number): boolean {
+    if (epoch === this.latestEpoch) return offset <= logEndOffset;
+    let higher = 0;
+    while (higher < this.#epochs.length && (this.#epochs[higher] as number) <= epoch) higher += 1;
+    if (higher === this.#epochs.length || offset > (this.#startOffsets[higher] as number))
+      return false;
+    return higher === 0 || this.#epochs[higher - 1] === epoch;
   }
 
   toFile(): Uint8Array {

@@ -9,12 +9,14 @@ import { batchHeaderBytes } from '../batch/header.ts';
 import { ColdRead, type Disk, DiskError } from '../ports.ts';
 
 const firstCapacityEntries = 16;
+/** Of all indexes that have no entries: most partitions of a broker take few records. */
+const noBytes = new Uint8Array(0);
 
 export class IndexFile {
   readonly entryBytes: number;
   readonly #disk: Disk;
   /** Invariant: while `loaded`, entries 0 to `count` - 1 stand here. */
-  bytes: Uint8Array = new Uint8Array(0);
+  bytes: Uint8Array = noBytes;
   count = 0;
   loaded: boolean = false;
   /** Entries that the file holds already, in its page cache. Invariant: `stored` <= `count`. */
@@ -162,7 +164,7 @@ export class IndexFile {
 
   /** Forgets all entries, those too that the file lacks: the log has them. */
   forget(): void {
-    this.bytes = new Uint8Array(0);
+    this.bytes = noBytes;
     this.count = 0;
     this.stored = 0;
     this.#fileTooLong = false;

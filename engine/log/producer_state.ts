@@ -20,6 +20,9 @@ const noSequence = -1;
 /** About a millisecond's worth of `lastBatches`. */
 const producersAtATime = 2000;
 
+/** Of all logs that no idempotent producer has written to. Nothing is ever put into it. */
+const noEntries = new Map<number, ProducerEntry>();
+
 /** A producer that the round has made known, and how it began. */
 interface Added {
   readonly producerId: number;
@@ -28,7 +31,7 @@ interface Added {
 }
 
 export class ProducerState {
-  readonly #entries = new Map<number, ProducerEntry>();
+  #entries: Map<number, ProducerEntry> = noEntries;
   #round = 1;
   readonly #undo: ProducerEntry[] = [];
   #undoCount = 0;
@@ -211,7 +214,7 @@ export class ProducerState {
   restore(bytes: Uint8Array, nowMs: number): boolean {
     const entries = decodeProducerSnapshot(bytes, nowMs);
     if (entries === null) return false;
-    for (const entry of entries) this.#entries.set(entry.producerId, entry);
+    for (const entry of entries) this.#put(entry);
     return true;
   }
 
@@ -221,7 +224,7 @@ export class ProducerState {
       entry = new ProducerEntry();
       entry.producerId = producerId;
       entry.undoRound = this.#round;
-      this.#entries.set(producerId, entry);
+      this.#put(entry);
       this.#added.push({ producerId, epoch, sequence });
       this.#refused.forget(producerId);
     } else if (entry.undoRound !== this.#round) {
@@ -229,6 +232,11 @@ export class ProducerState {
       this.#keepForUndo(entry);
     }
     return entry;
+  }
+
+  #put(entry: ProducerEntry): void {
+    if (this.#entries === noEntries) this.#entries = new Map();
+    this.#entries.set(entry.producerId, entry);
   }
 
   #keepForUndo(entry: ProducerEntry): void {

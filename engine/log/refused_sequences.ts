@@ -21,39 +21,43 @@ interface Refused {
 }
 
 export class RefusedSequences {
-  readonly #byProducer = new Map<number, Refused>();
+  /** Null: there is none, as in nearly all logs. */
+  #byProducer: Map<number, Refused> | null = null;
 
   get size(): number {
-    return this.#byProducer.size;
+    return this.#byProducer?.size ?? 0;
   }
 
   /** Notes the first refused sequence of a producer in an epoch; later ones of that epoch wait for it. */
   note(producerId: number, epoch: number, sequence: number, nowMs: number): void {
-    const known = this.#byProducer.get(producerId);
+    this.#byProducer ??= new Map();
+    const byProducer = this.#byProducer;
+    const known = byProducer.get(producerId);
     if (known !== undefined && known.epoch >= epoch) return;
-    this.#byProducer.delete(producerId);
-    this.#byProducer.set(producerId, { epoch, sequence, atMs: nowMs });
-    if (this.#byProducer.size <= producersMax) return;
-    for (const oldest of this.#byProducer.keys()) {
-      this.#byProducer.delete(oldest);
+    byProducer.delete(producerId);
+    byProducer.set(producerId, { epoch, sequence, atMs: nowMs });
+    if (byProducer.size <= producersMax) return;
+    for (const oldest of byProducer.keys()) {
+      byProducer.delete(oldest);
       return;
     }
   }
 
   /** The sequence that must come before any other one of the batch's producer and epoch, or -1. */
   expected({ producerId, producerEpoch }: ProducerFields): number {
-    if (this.#byProducer.size === 0) return -1;
-    const refused = this.#byProducer.get(producerId);
+    const refused = this.#byProducer?.get(producerId);
     return refused?.epoch === producerEpoch ? refused.sequence : -1;
   }
 
   /** The producer is known now. */
   forget(producerId: number): void {
-    if (this.#byProducer.size > 0) this.#byProducer.delete(producerId);
+    this.#byProducer?.delete(producerId);
   }
 
   expire(nowMs: number, expirationMs: number): void {
+    if (this.#byProducer === null) return;
     for (const [producerId, { atMs }] of this.#byProducer)
       if (nowMs - atMs >= expirationMs) this.#byProducer.delete(producerId);
+    if (this.#byProducer.size === 0) this.#byProducer = null;
   }
 }

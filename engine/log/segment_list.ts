@@ -2,7 +2,7 @@
 import type { Segment } from './segment.ts';
 
 export class SegmentList {
-  readonly #segments: Segment[] = [];
+  #segments: Segment[] = [];
 
   get count(): number {
     return this.#segments.length;
@@ -25,7 +25,9 @@ export class SegmentList {
     const last = this.#segments[this.#segments.length - 1];
     if (last !== undefined) last.isActive = false;
     segment.isActive = true;
-    this.#segments.push(segment);
+    // Most logs have one segment: room for one, where `push` would make room for 17.
+    if (last === undefined) this.#segments = [segment];
+    else this.#segments.push(segment);
   }
 
   /** Takes out the segments from number `count` on and returns them; the last of the rest becomes active. */

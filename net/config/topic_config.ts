@@ -74,8 +74,12 @@ export function logDefaults(settings: Settings, durability: LogConfig['durabilit
 const onlyProducer =
   'not supported yet in this version: batches are stored with the compression they came with';
 
-/** Settings of a partition's log: the broker's, with the topic's own over them. Overrides have been checked before. */
+/**
+ * Settings of a partition's log: the broker's, with the topic's own over them. Overrides have been checked before. Topics
+ * without any share one object.
+ */
 export function logConfigFor(overrides: TopicOverrides, broker: BrokerConfig): LogConfig {
+  if (overrides.size === 0) return broker.logDefaults;
   const draft: Draft = { ...broker.logDefaults };
   for (const [name, text] of overrides) apply(draft, name, text);
   return draft;

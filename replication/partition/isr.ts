@@ -68,6 +68,7 @@ const unknownOffset = -1;
 
 /** How far a follower is. */
 interface Progress {
+  readonly brokerId: number;
   brokerEpoch: number;
   endOffset: number;
   lastFetchMs: number;
@@ -87,7 +88,7 @@ export class InSyncReplicas {
   readonly #options: InSyncReplicasOptions;
   #state: ReplicaSet;
   /** Of every replica but this one. */
-  readonly #followers = new Map<number, Progress>();
+  #followers: readonly Progress[] = [];
   #pending: Pending | null = null;
   /** Committed set, and what is proposed to be added to it. */
   #maximal: readonly number[];
@@ -118,12 +119,12 @@ export class InSyncReplicas {
 
   /** Whether the broker is to have a copy. */
   isReplica(brokerId: number): boolean {
-    return this.#followers.has(brokerId);
+    return this.#follower(brokerId) !== undefined;
   }
 
   /** This broker leads with a new epoch: nothing is known of the followers any more. */
   begin(state: ReplicaSet, epochStartOffset: number, nowMs: number): void {
-    this.#followers.clear();
+    this.#followers = [];
     this.#nowMs = nowMs;
     this.#epochStartOffset = epochStartOffset;
     this.#commit(state);
@@ -154,7 +155,7 @@ export class InSyncReplicas {
     leaderEnd: number,
     nowMs: number,
   ): ErrorCode {
-    const follower = this.#followers.get(brokerId);
+    const follower = this.#follower(brokerId);
     if (follower === undefined) return ErrorCode.UNKNOWN_LEADER_EPOCH;
     if (brokerEpoch >= 0 && brokerEpoch < follower.brokerEpoch)
       return ErrorCode.NOT_LEADER_OR_FOLLOWER;
@@ -177,8 +178,8 @@ export class InSyncReplicas {
   /** After `fetched`: asks for the follower to be taken in when it may be. */
   maybeExpand(brokerId: number, highWatermark: number): void {
     if (this.#pending !== null || this.#state.isr.includes(brokerId)) return;
-    const follower = this.#followers.get(brokerId);
-    if (follower === undefined || !this.#isEligible(brokerId, follower)) return;
+    const follower = this.#follower(brokerId);
+    if (follower === undefined || !this.#isEligible(follower)) return;
     if (follower.endOffset < highWatermark || follower.endOffset < this.#epochStartOffset) return;
     this.#propose([...this.#state.isr, brokerId]);
   }
@@ -237,9 +238,10 @@ export class InSyncReplicas {
     if (this.#state.isr.length < minInsyncReplicas) return unknownOffset;
     if (this.#state.replicas.length === 1) return ownEnd;
     let end = ownEnd;
-    for (const [id, follower] of this.#followers) {
+    for (const follower of this.#followers) {
       if (follower.endOffset >= end) continue;
-      if (this.#maximal.includes(id) || this.#isJoining(id, follower)) end = follower.endOffset;
+      if (this.#maximal.includes(follower.brokerId) || this.#isJoining(follower))
+        end = follower.endOffset;
     }
     return end;
   }
@@ -248,21 +250,26 @@ export class InSyncReplicas {
    * Keeps pace and may come back: waiting for it is what lets it reach the high watermark under a load that never
    * pauses (as in Kafka).
    */
-  #isJoining(id: number, follower: Progress): boolean {
+  #isJoining(follower: Progress): boolean {
     return (
       follower.endOffset >= this.#epochStartOffset &&
       this.#nowMs - follower.lastCaughtUpMs <= this.#options.brokers.lagTimeMaxMs &&
-      this.#isEligible(id, follower)
+      this.#isEligible(follower)
     );
   }
 
-  #isEligible(id: number, { brokerEpoch }: Progress): boolean {
-    const registered = this.#options.brokers.eligibleEpoch(id);
+  #follower(brokerId: number): Progress | undefined {
+    for (const one of this.#followers) if (one.brokerId === brokerId) return one;
+    return undefined;
+  }
+
+  #isEligible({ brokerId, brokerEpoch }: Progress): boolean {
+    const registered = this.#options.brokers.eligibleEpoch(brokerId);
     return registered >= 0 && brokerEpoch === registered;
   }
 
   #isLagging(id: number, leaderEnd: number): boolean {
-    const follower = this.#followers.get(id);
+    const follower = this.#follower(id);
     if (follower === undefined || follower.endOffset === leaderEnd) return false;
     return this.#nowMs - follower.lastCaughtUpMs > this.#options.brokers.lagTimeMaxMs;
   }
@@ -273,7 +280,7 @@ export class InSyncReplicas {
     const newIsr = isr.map((brokerId) => {
       const isSelf = brokerId === brokers.nodeId;
       const own = isSelf ? brokers.eligibleEpoch(brokerId) : -1;
-      return { brokerId, brokerEpoch: this.#followers.get(brokerId)?.brokerEpoch ?? own };
+      return { brokerId, brokerEpoch: this.#follower(brokerId)?.brokerEpoch ?? own };
     });
     const proposal = { topicId, partition, leaderEpoch, partitionEpoch, newIsr };
     this.#commit(this.#state, { proposal, isUnderWay: true });
@@ -290,29 +297,33 @@ export class InSyncReplicas {
 
   #commit(state: ReplicaSet, pending: Pending | null = null): void {
     const { isr, replicas } = state;
-    for (const [id, follower] of this.#followers) {
-      const wasIn = this.#state.isr.includes(id);
-      if (wasIn && !isr.includes(id)) forgetPace(follower);
+    for (const follower of this.#followers) {
+      const wasIn = this.#state.isr.includes(follower.brokerId);
+      const isIn = isr.includes(follower.brokerId);
+      if (wasIn && !isIn) forgetPace(follower);
       // It has reached what is committed, not yet the log's end.
-      if (!wasIn && isr.includes(id)) follower.lastCaughtUpMs = this.#nowMs;
+      if (!wasIn && isIn) follower.lastCaughtUpMs = this.#nowMs;
     }
     this.#state = state;
     this.#pending = pending;
     const added = pending?.proposal.newIsr.map(({ brokerId }) => brokerId) ?? [];
     this.#maximal = added.length === 0 ? isr : [...new Set([...isr, ...added])];
     const { nodeId } = this.#options.brokers;
-    for (const id of this.#followers.keys()) if (!replicas.includes(id)) this.#followers.delete(id);
-    for (const id of replicas) {
-      if (id === nodeId || this.#followers.has(id)) continue;
-      this.#followers.set(id, {
-        brokerEpoch: -1,
-        endOffset: unknownOffset,
-        lastFetchMs: 0,
-        leaderEndThen: unknownOffset,
-        // Those in sync get as long as they may lag to show themselves.
-        lastCaughtUpMs: isr.includes(id) ? this.#nowMs : Number.NEGATIVE_INFINITY,
-      });
-    }
+    this.#followers = replicas
+      .filter((id) => id !== nodeId)
+      .map((id) => this.#follower(id) ?? this.#unheard(id, isr));
+  }
+
+  /** A follower that has not fetched. Those in sync get as long as they may lag to show themselves. */
+  #unheard(brokerId: number, isr: readonly number[]): Progress {
+    return {
+      brokerId,
+      brokerEpoch: -1,
+      endOffset: unknownOffset,
+      lastFetchMs: 0,
+      leaderEndThen: unknownOffset,
+      lastCaughtUpMs: isr.includes(brokerId) ? this.#nowMs : Number.NEGATIVE_INFINITY,
+    };
   }
 }
 

@@ -90,4 +90,14 @@ test('the file is Kafka’s, and damage to it is noticed', () => {
   assert.equal(new EpochCache().load(new Uint8Array(100)), false);
 });
 
+test('a log reaches as far in an epoch as OffsetForLeaderEpoch says of it', () => {
+  for (const cache of [cacheOf(), cacheOf([0, 0]), cacheOf([2, 5], [4, 5], [5, 9], [8, 12])])
+    for (let epoch = 0; epoch < 10; epoch += 1)
+      for (let offset = 0; offset < 20; offset += 1) {
+        const end = cache.endOffsetFor(epoch, 15);
+        const expected = end.epoch === epoch && end.endOffset >= offset;
+        assert.equal(cache.reaches(epoch, offset, 15), expected, `${epoch} at ${offset}`);
+      }
+});
+
 test.run();

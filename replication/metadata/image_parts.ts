@@ -1,21 +1,26 @@
 /** From records to the parts of an image, and back. */
 import type { BrokerImage, PartitionImage } from './image.ts';
 import type { PartitionChangeRecord, PartitionRecord, RegisterBrokerRecord } from './records.ts';
+import { SharedLists } from './shared_lists.ts';
+
+/** Of all images of the thread. */
+const ids = new SharedLists<number>();
+const directoryIds = new SharedLists<string>();
 
 export function partitionOf(record: PartitionRecord): PartitionImage {
   return {
     partitionId: record.partitionId,
-    replicas: record.replicas,
-    isr: record.isr,
-    removingReplicas: record.removingReplicas,
-    addingReplicas: record.addingReplicas,
+    replicas: ids.of(record.replicas),
+    isr: ids.of(record.isr),
+    removingReplicas: ids.of(record.removingReplicas),
+    addingReplicas: ids.of(record.addingReplicas),
     leader: record.leader,
     leaderRecoveryState: record.leaderRecoveryState,
     leaderEpoch: record.leaderEpoch,
     partitionEpoch: record.partitionEpoch,
-    directories: record.directories,
-    eligibleLeaderReplicas: record.eligibleLeaderReplicas ?? [],
-    lastKnownElr: record.lastKnownElr ?? [],
+    directories: directoryIds.of(record.directories),
+    eligibleLeaderReplicas: ids.of(record.eligibleLeaderReplicas ?? []),
+    lastKnownElr: ids.of(record.lastKnownElr ?? []),
   };
 }
 
@@ -27,19 +32,31 @@ export function changedPartition(
   const leaderUnchanged = change.leader === -2;
   return {
     partitionId: from.partitionId,
-    replicas: change.replicas ?? from.replicas,
-    isr: change.isr ?? from.isr,
-    removingReplicas: change.removingReplicas ?? from.removingReplicas,
-    addingReplicas: change.addingReplicas ?? from.addingReplicas,
+    replicas: changedList(ids, change.replicas, from.replicas),
+    isr: changedList(ids, change.isr, from.isr),
+    removingReplicas: changedList(ids, change.removingReplicas, from.removingReplicas),
+    addingReplicas: changedList(ids, change.addingReplicas, from.addingReplicas),
     leader: leaderUnchanged ? from.leader : change.leader,
     leaderRecoveryState:
       change.leaderRecoveryState === -1 ? from.leaderRecoveryState : change.leaderRecoveryState,
     leaderEpoch: leaderUnchanged ? from.leaderEpoch : from.leaderEpoch + 1,
     partitionEpoch: from.partitionEpoch + 1,
-    directories: change.directories ?? from.directories,
-    eligibleLeaderReplicas: change.eligibleLeaderReplicas ?? from.eligibleLeaderReplicas,
-    lastKnownElr: change.lastKnownElr ?? from.lastKnownElr,
+    directories: changedList(directoryIds, change.directories, from.directories),
+    eligibleLeaderReplicas: changedList(
+      ids,
+      change.eligibleLeaderReplicas,
+      from.eligibleLeaderReplicas,
+    ),
+    lastKnownElr: changedList(ids, change.lastKnownElr, from.lastKnownElr),
   };
+}
+
+function changedList<Item extends number | string>(
+  lists: SharedLists<Item>,
+  changed: readonly Item[] | null,
+  before: readonly Item[],
+): readonly Item[] {
+  return changed === null ? before : lists.of(changed);
 }
 
 export function brokerOf(record: RegisterBrokerRecord): BrokerImage {

@@ -230,6 +230,8 @@ export class NodeDisk implements Disk {
   }
 
   list(path: string): string[] | null {
+    // Nearly always when there is none: an exception takes twenty times as long.
+    if (this.status(path) === null) return null;
     try {
       return fs.readdirSync(path);
     } catch (error) {

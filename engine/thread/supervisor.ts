@@ -12,6 +12,12 @@
 import { MessageChannel, type MessagePort, type Transferable, Worker } from 'node:worker_threads';
 import type { FromThread, SupervisedData, ToThread } from './supervised_thread.ts';
 
+/**
+ * Memory for objects that are new, of each thread. Node's own limit is 96 MiB, of which 64 are in use once very many objects
+ * have been made in a short time, as when partitions are created, and stay so while there is any traffic.
+ */
+const youngGenerationMiB = 24;
+
 export interface ThreadOptions {
   /** For people: log lines, `top -H`, the inspector. */
   readonly name: string;
@@ -79,6 +85,7 @@ export class Supervisor {
       name: options.name,
       workerData,
       transferList: [port2, ...(options.transfer ?? [])],
+      resourceLimits: { maxYoungGenerationSizeMb: youngGenerationMiB },
     });
     const ready = Promise.withResolvers<void>();
     const exited = Promise.withResolvers<void>();

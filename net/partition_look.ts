@@ -53,6 +53,43 @@ export interface Look {
   readonly logStartOffset: number;
 }
 
+/** What a client within a session (KIP-227) was told of the partition last; -1: nothing, or an error. */
+export interface TellingRequest extends LookRequest {
+  readonly toldHighWatermark: number;
+  readonly toldLogStartOffset: number;
+}
+
+/** Finds nothing, in a partition of which the client knows all there is to know. Not to be changed. */
+export const nothingNew: Look = failedLook(ErrorCode.NONE);
+
+/**
+ * Whether a look would find no records and nothing that the client has not been told. Says to the leader how far a follower
+ * is, as a look does. Nearly all partitions of nearly all fetches are so where there are thousands, and this costs a tenth.
+ */
+export function hasNothingNew(
+  leader: PartitionLeader,
+  asked: TellingRequest,
+  isReadCommitted: boolean,
+  replica: LookingReplica | null,
+): boolean {
+  const { log } = leader;
+  const { fetchOffset } = asked;
+  const end = replica === null ? endFor(leader, isReadCommitted) : log.writtenOffset;
+  if (
+    fetchOffset !== end ||
+    asked.toldLogStartOffset !== log.logStartOffset ||
+    leavesHistory(asked, leader) ||
+    leader.checkEpoch(asked.currentLeaderEpoch) !== ErrorCode.NONE
+  )
+    return false;
+  if (replica !== null) {
+    const { brokerId, brokerEpoch, nowMs } = replica;
+    const error = leader.followerFetched(brokerId, brokerEpoch, fetchOffset, nowMs);
+    if (error !== ErrorCode.NONE) return false;
+  }
+  return asked.toldHighWatermark === leader.highWatermark;
+}
+
 /** There is no partition to look at. */
 export function failedLook(errorCode: ErrorCode): Look {
   return {
@@ -148,8 +185,14 @@ function take(look: Look, slice: LogSlice): void {
 
 /** Where the client's history leaves the leader's, if it told its last epoch (KIP-595); epoch -1: nowhere that we know. */
 function divergence(asked: LookRequest, leader: PartitionLeader): Look['diverging'] {
-  if (asked.lastFetchedEpoch < 0) return null;
-  const end = leader.log.endOffsetForEpoch(asked.lastFetchedEpoch);
-  if (end.epoch === asked.lastFetchedEpoch && end.endOffset >= asked.fetchOffset) return null;
-  return end;
+  return leavesHistory(asked, leader) ? leader.log.endOffsetForEpoch(asked.lastFetchedEpoch) : null;
+}
+
+function leavesHistory(
+  { lastFetchedEpoch, fetchOffset }: LookRequest,
+  { log }: PartitionLeader,
+): boolean {
+  return (
+    lastFetchedEpoch >= 0 && !log.epochs.reaches(lastFetchedEpoch, fetchOffset, log.logEndOffset)
+  );
 }

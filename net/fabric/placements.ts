@@ -5,9 +5,10 @@
  * before the metadata that creates it. Nothing of it is on disk: every start places anew.
  */
 import assert from 'node:assert/strict';
+import type { Awaited } from '../../engine/awaited.ts';
 
 /** A partition on some shard. One object for the partition's life, so that requests can wait under it. */
-export interface PlacedPartition {
+export interface PlacedPartition extends Awaited {
   readonly topicId: string;
   readonly partition: number;
   readonly shard: number;
@@ -47,8 +48,8 @@ export class Placements {
       this.#byTopic.set(topicId, placed);
       partitions.forEach((partition, k) => {
         assert(placed[partition] === undefined, `${topicId}-${partition} is placed twice`);
-        const number = numbers[k]!;
-        const one: PlacedPartition = { topicId, partition, shard: shards[k]!, number, moves: 0 };
+        const [shard, number] = [shards[k]!, numbers[k]!];
+        const one = { topicId, partition, shard, number, moves: 0, waiters: null };
         placed[partition] = one;
         this.#byNumber.set(number, one);
       });

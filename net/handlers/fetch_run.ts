@@ -14,9 +14,11 @@ import type { PlacedPartition } from '../fabric/placements.ts';
 import {
   failedLook,
   type HeldSlice,
+  hasNothingNew,
   type Look,
   type LookingReplica,
   lookAt,
+  nothingNew,
 } from '../partition_look.ts';
 import type {
   FetchRequest,
@@ -222,6 +224,8 @@ export class FetchRun implements Parkable {
       const place = this.#places[index]!;
       let look: Look;
       if (typeof place === 'number') look = failedLook(place);
+      else if (isHere(place) && hasNothingNew(place, asked, this.#isReadCommitted, this.#replica))
+        look = nothingNew;
       else if (isHere(place))
         look = lookAt(
           place,
@@ -313,6 +317,7 @@ export class FetchRun implements Parkable {
 
   /** Whether the client must hear of the partition, and notes what it hears. */
   #isNews(asked: FetchPartition, look: Look): boolean {
+    if (look === nothingNew) return false;
     const { logStartOffset } = look;
     // As in Kafka: when the error or the difference has gone, the follower is told what it had no use for.
     const isPlain = look.errorCode === ErrorCode.NONE && look.diverging === null;
@@ -363,8 +368,8 @@ function isStillEmpty({ place, movesBefore, look }: RemoteLook, now: PlacedParti
 
 /** Nothing of it will be sent. */
 function drop(look: Look | null | undefined): void {
-  if (look === null || look === undefined) return;
-  look.slice?.segment.unpin();
+  if (look?.slice == null) return;
+  look.slice.segment.unpin();
   look.slice = null;
 }
 

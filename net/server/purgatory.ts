@@ -1,11 +1,12 @@
 /**
- * Requests that wait for something: parked under keys (partitions), woken by key, given up at a deadline.
- * Kafka calls it the delayed-operation purgatory.
+ * Requests that wait for something: parked under keys (partitions), woken by key, given up at a deadline. Who waits is
+ * noted at the keys themselves. Kafka calls it the delayed-operation purgatory.
  *
  * Thread: the shard's own. Concurrency: none; `wake` calls requests synchronously, and those may park, wake or
  * cancel from within. One timer serves all of them: it stands at the earliest deadline, or not at all.
  */
 import assert from 'node:assert/strict';
+import type { Awaited } from '../../engine/awaited.ts';
 import { type Deadlined, DeadlineHeap } from './deadline_heap.ts';
 
 /** What the owner of a parked request provides. Exactly one of: `tryComplete` returned true, `expire`, cancel. */
@@ -39,9 +40,8 @@ export interface Parked<Key> extends Deadlined {
   readonly keys: readonly Key[];
 }
 
-export class Purgatory<Key> {
+export class Purgatory<Key extends Awaited> {
   readonly #clock: PurgatoryClock;
-  readonly #byKey = new Map<Key, Set<Parked<Key>>>();
   readonly #deadlines = new DeadlineHeap<Parked<Key>>();
   #timer: unknown = null;
   #timerAtMs = Number.POSITIVE_INFINITY;
@@ -67,9 +67,10 @@ export class Purgatory<Key> {
     const parked: Parked<Key> = { request, keys, deadlineMs, heapIndex: -1 };
     this.#deadlines.push(parked);
     for (const key of keys) {
-      const set = this.#byKey.get(key);
-      if (set === undefined) this.#byKey.set(key, new Set([parked]));
-      else set.add(parked);
+      const { waiters } = key;
+      if (waiters === null) key.waiters = [parked];
+      // It may name a key twice.
+      else if (waiters.at(-1) !== parked) waiters.push(parked);
     }
     this.#armTimer();
     return parked;
@@ -77,11 +78,10 @@ export class Purgatory<Key> {
 
   /** Lets every request parked under the key try to complete. Returns how many did. */
   wake(key: Key): number {
-    const set = this.#byKey.get(key);
-    if (set === undefined) return 0;
+    if (!this.hasWaiters(key)) return 0;
     let completed = 0;
     // A copy: completing may park the client's next request under the same key, to be looked at another time.
-    for (const parked of [...set]) {
+    for (const parked of [...(key.waiters as Parked<Key>[])]) {
       if (parked.heapIndex < 0 || !parked.request.tryComplete()) continue;
       completed += 1;
       this.cancel(parked);
@@ -91,7 +91,7 @@ export class Purgatory<Key> {
 
   /** Whether anybody waits for the key: lets a hot path skip the work of preparing a wake. */
   hasWaiters(key: Key): boolean {
-    return this.#byKey.has(key);
+    return key.waiters !== null && key.waiters.length > 0;
   }
 
   /** Takes a request out without calling it; false if it was not parked any more. */
@@ -99,10 +99,10 @@ export class Purgatory<Key> {
     if (parked.heapIndex < 0) return false;
     this.#deadlines.remove(parked);
     for (const key of parked.keys) {
-      const set = this.#byKey.get(key);
-      if (set === undefined) continue;
-      set.delete(parked);
-      if (set.size === 0) this.#byKey.delete(key);
+      const waiters = key.waiters ?? [];
+      const at = waiters.indexOf(parked);
+      if (at === waiters.length - 1) waiters.pop();
+      else if (at >= 0) waiters.splice(at, 1);
     }
     return true;
   }

@@ -13,6 +13,7 @@
  * another broker leads.
  */
 import assert from 'node:assert/strict';
+import type { Awaited } from '../../engine/awaited.ts';
 import type { BatchInfo, BatchRules } from '../../engine/batch/rules.ts';
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import type { AppendResult } from '../../engine/log/append_result.ts';
@@ -70,11 +71,11 @@ export interface LeaderOptions {
 }
 
 /** What followers' fetches wait under: they read past the high watermark. */
-export interface FollowersWait {
+export interface FollowersWait extends Awaited {
   readonly leader: PartitionLeader;
 }
 
-export class PartitionLeader implements PartitionReplica {
+export class PartitionLeader implements PartitionReplica, Awaited {
   readonly topic: string;
   readonly topicId: string;
   readonly partition: number;
@@ -84,7 +85,8 @@ export class PartitionLeader implements PartitionReplica {
   /** Changes with `lead` only. */
   leaderEpoch: number;
   minInsyncReplicas: number;
-  readonly followers: FollowersWait = { leader: this };
+  readonly followers: FollowersWait = { leader: this, waiters: null };
+  waiters: object[] | null = null;
   /** What `validateProduceBatch` is to demand; the caller sets `nowMs` before each use. */
   batchRules: BatchRules;
   /** Set when the log's directory failed or the partition is going away: nothing is taken any more. */

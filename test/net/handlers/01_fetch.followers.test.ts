@@ -2,9 +2,18 @@ import assert from 'node:assert/strict';
 import { suite } from 'uvu';
 import { ErrorCode } from '../../../engine/error_code.gen.ts';
 import { encodeRequestFrame } from '../../../net/protocol/frame.ts';
+import type { FetchResponsePartitionData } from '../../../net/protocol/messages.gen.ts';
 import type { RequestContext } from '../../../net/server/request_context.ts';
 import { WorldConnection } from '../data_path/client.ts';
-import { batchOf, fetch, fetchedOne, produce, valuesIn } from '../data_path/requests.ts';
+import {
+  batchOf,
+  fetch,
+  fetched,
+  fetchedOne,
+  produce,
+  valuesIn,
+  type Wanted,
+} from '../data_path/requests.ts';
 import { ShardWorld } from '../data_path/shard_world.ts';
 
 const test = suite('01 fetch of followers');
@@ -101,6 +110,48 @@ test('a follower whose end is out of range hears where it may go on', async () =
     [errorCode, logStartOffset, highWatermark],
     [ErrorCode.OFFSET_OUT_OF_RANGE, 1n, 2n],
   );
+});
+
+/** KIP-227: of what it has and knows a follower is told nothing; all else it hears, although no record is written. */
+test('within a session a follower hears of each change, once', async () => {
+  const { world, client } = await withClient();
+  put(world, 'a');
+  withFollower(world);
+  const asked = { topic: 't', offset: 1, currentLeaderEpoch: 1, lastFetchedEpoch: 0 };
+  let session = { sessionId: 0, sessionEpoch: 0 };
+  const news = (wanted: readonly Wanted[], replicaEpoch = 7): FetchResponsePartitionData[] => {
+    const replicaState = { replicaId: 2, replicaEpoch };
+    const request = fetch(world, 18, wanted, { ...session, maxWaitMs: 0, replicaState });
+    const { sessionId, ...answer } = client.call('Fetch', 18, request);
+    session = { sessionId, sessionEpoch: session.sessionEpoch + 1 };
+    return fetched({ sessionId, ...answer });
+  };
+  assert.deepEqual(
+    news([asked]).map(({ highWatermark }) => highWatermark),
+    [1n],
+  );
+  assert.deepEqual(news([]), []);
+
+  world.leader('t').advanceLogStart(1);
+  assert.deepEqual(
+    news([]).map(({ logStartOffset }) => logStartOffset),
+    [1n],
+  );
+  assert.deepEqual(news([]), []);
+
+  const code = (wanted: readonly Wanted[], replicaEpoch?: number): number | undefined =>
+    news(wanted, replicaEpoch)[0]?.errorCode;
+  assert.equal(code([], 6), ErrorCode.NOT_LEADER_OR_FOLLOWER, 'an earlier life of the broker');
+  assert.equal(code([]), ErrorCode.NONE, 'the end of an error is news');
+  assert.deepEqual(news([]), []);
+
+  assert.equal(code([{ ...asked, lastFetchedEpoch: 5 }]), ErrorCode.OFFSET_OUT_OF_RANGE);
+  assert.equal(code([{ ...asked, lastFetchedEpoch: 1 }]), ErrorCode.NONE);
+  assert.deepEqual(news([]), []);
+
+  const state = { replicas: [1, 2], isr: [1, 2], leaderEpoch: 2, partitionEpoch: 2 };
+  world.leader('t').lead(state, world.clock.ms);
+  assert.equal(code([]), ErrorCode.FENCED_LEADER_EPOCH);
 });
 
 test.run();

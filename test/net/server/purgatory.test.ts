@@ -1,9 +1,18 @@
 import assert from 'node:assert/strict';
 import { suite } from 'uvu';
+import type { Awaited } from '../../../engine/awaited.ts';
 import { DeadlineHeap } from '../../../net/server/deadline_heap.ts';
 import { type Parkable, Purgatory, type PurgatoryClock } from '../../../net/server/purgatory.ts';
 
 const test = suite('purgatory');
+
+const keyNames = ['t-0', 't-1', 't-2', 'k'] as const;
+let keys: Record<(typeof keyNames)[number], Awaited>;
+
+test.before.each(() => {
+  const made = keyNames.map((name) => [name, { waiters: null }] as const);
+  keys = Object.fromEntries(made) as typeof keys;
+});
 
 /** Virtual time: `advance` runs the timer if it is due. */
 class FakeClock implements PurgatoryClock {
@@ -46,16 +55,16 @@ function parkable(name: string, log: string[], enough: () => boolean = () => tru
 
 test('a request completes when one of its keys is woken, and only then', () => {
   const log: string[] = [];
-  const purgatory = new Purgatory<string>(new FakeClock());
-  purgatory.park(parkable('a', log), ['t-0', 't-1'], 500);
-  purgatory.park(parkable('b', log), ['t-1'], 500);
-  assert.equal(purgatory.wake('t-2'), 0);
-  assert.equal(purgatory.wake('t-0'), 1);
+  const purgatory = new Purgatory(new FakeClock());
+  purgatory.park(parkable('a', log), [keys['t-0'], keys['t-1']], 500);
+  purgatory.park(parkable('b', log), [keys['t-1']], 500);
+  assert.equal(purgatory.wake(keys['t-2']), 0);
+  assert.equal(purgatory.wake(keys['t-0']), 1);
   assert.deepEqual(log, ['a completed']);
-  assert.equal(purgatory.wake('t-0'), 0);
-  assert(!purgatory.hasWaiters('t-0'));
-  assert(purgatory.hasWaiters('t-1'));
-  assert.equal(purgatory.wake('t-1'), 1);
+  assert.equal(purgatory.wake(keys['t-0']), 0);
+  assert(!purgatory.hasWaiters(keys['t-0']));
+  assert(purgatory.hasWaiters(keys['t-1']));
+  assert.equal(purgatory.wake(keys['t-1']), 1);
   assert.deepEqual(log, ['a completed', 'b completed']);
   assert.equal(purgatory.size, 0);
 });
@@ -63,14 +72,14 @@ test('a request completes when one of its keys is woken, and only then', () => {
 test('a request that has not got enough stays parked until its deadline', () => {
   const log: string[] = [];
   const clock = new FakeClock();
-  const purgatory = new Purgatory<number>(clock);
+  const purgatory = new Purgatory(clock);
   purgatory.park(
     parkable('a', log, () => false),
-    [1],
+    [keys['t-1']],
     500,
   );
-  purgatory.park(parkable('b', log), [2], 100);
-  purgatory.wake(1);
+  purgatory.park(parkable('b', log), [keys['t-2']], 100);
+  purgatory.wake(keys['t-1']);
   clock.advanceTo(99);
   assert.deepEqual(log, ['a tried']);
   clock.advanceTo(100);
@@ -78,61 +87,61 @@ test('a request that has not got enough stays parked until its deadline', () => 
   clock.advanceTo(500);
   assert.deepEqual(log, ['a tried', 'b expired', 'a expired']);
   assert.equal(purgatory.size, 0);
-  assert(!purgatory.hasWaiters(1) && !purgatory.hasWaiters(2));
+  assert(!purgatory.hasWaiters(keys['t-1']) && !purgatory.hasWaiters(keys['t-2']));
 });
 
 test('long polls that end early do not move the timer each time', () => {
   const clock = new FakeClock();
-  const purgatory = new Purgatory<number>(clock);
+  const purgatory = new Purgatory(clock);
   for (let at = 0; at < 100; at += 1) {
-    purgatory.park(parkable('x', []), [1], 500);
+    purgatory.park(parkable('x', []), [keys['t-1']], 500);
     clock.ms += 1;
-    purgatory.wake(1);
+    purgatory.wake(keys['t-1']);
   }
   assert.equal(clock.timersSet, 1);
 });
 
 test('requests may park, wake and cancel from within', () => {
   const log: string[] = [];
-  const purgatory = new Purgatory<string>(new FakeClock());
-  const other = purgatory.park(parkable('other', log), ['k'], 500);
+  const purgatory = new Purgatory(new FakeClock());
+  const other = purgatory.park(parkable('other', log), [keys.k], 500);
   let again = 0;
   const greedy: Parkable = {
     tryComplete: () => {
       again += 1;
       purgatory.cancel(other);
-      purgatory.park(parkable('second', log), ['k'], 500);
+      purgatory.park(parkable('second', log), [keys.k], 500);
       return true;
     },
     expire: () => assert.fail('expired'),
   };
   purgatory.cancel(other);
-  purgatory.park(greedy, ['k'], 500);
-  purgatory.wake('k');
+  purgatory.park(greedy, [keys.k], 500);
+  purgatory.wake(keys.k);
   assert.equal(again, 1);
   assert.equal(purgatory.size, 1, 'what was parked during the wake is for the next one');
   assert.deepEqual(log, []);
   assert.equal(purgatory.cancel(other), false);
-  purgatory.wake('k');
+  purgatory.wake(keys.k);
   assert.deepEqual(log, ['second completed']);
 });
 
 test('at the end everything expires at once', () => {
   const log: string[] = [];
-  const purgatory = new Purgatory<number>(new FakeClock());
-  purgatory.park(parkable('late', log), [1], 900);
-  purgatory.park(parkable('soon', log), [1], 100);
+  const purgatory = new Purgatory(new FakeClock());
+  purgatory.park(parkable('late', log), [keys['t-1']], 900);
+  purgatory.park(parkable('soon', log), [keys['t-1']], 100);
   purgatory.expireAll();
   assert.deepEqual(log, ['soon expired', 'late expired']);
   assert.equal(purgatory.size, 0);
 });
 
 test('the real clock expires, too', async () => {
-  const purgatory = new Purgatory<number>();
+  const purgatory = new Purgatory();
   const keepAlive = setInterval(() => {}, 1_000);
   const startedMs = performance.now();
   await new Promise<void>((resolve) => {
-    purgatory.park({ tryComplete: () => false, expire: resolve }, [1], 20);
+    purgatory.park({ tryComplete: () => false, expire: resolve }, [keys['t-1']], 20);
   });
   clearInterval(keepAlive);
   assert(performance.now() - startedMs >= 19);
@@ -173,7 +182,7 @@ test('the longest wait there is in a request fits a timer, rounding and all', ()
   const log: string[] = [];
   // Here the sum and the difference round up.
   clock.ms = 4_852_383.119_509_471;
-  new Purgatory<string>(clock).park(parkable('a', log), ['k'], 0x7fffffff);
+  new Purgatory(clock).park(parkable('a', log), [keys.k], 0x7fffffff);
   clock.advanceTo(clock.ms + 1);
   assert.deepEqual(log, []);
 });

@@ -93,7 +93,8 @@ export class PartitionFollower implements PartitionReplica {
   readonly partition: number;
   readonly log: PartitionLog;
   readonly flushGroup: FlushGroup;
-  readonly #options: FollowerOptions;
+  readonly #cutLog: FollowerOptions['cut'];
+  readonly #storeLogStart: FollowerOptions['storeLogStart'];
   #leaderId: number;
   #leaderEpoch: number;
   #refusal: ErrorCode = ErrorCode.NONE;
@@ -119,7 +120,8 @@ export class PartitionFollower implements PartitionReplica {
   #flushedEnd: number = noEnd;
 
   constructor(options: FollowerOptions) {
-    this.#options = options;
+    this.#cutLog = options.cut;
+    this.#storeLogStart = options.storeLogStart;
     this.topic = options.topic;
     this.topicId = options.topicId;
     this.partition = options.partition;
@@ -349,7 +351,7 @@ export class PartitionFollower implements PartitionReplica {
   #cut(offset: number, anew: boolean, then: (() => void) | null = null): void {
     const waiter = this.#waiter;
     if (anew || offset <= this.#repairFrom) this.#repairFrom = -1;
-    this.#options.cut(this, offset, anew, (error) => {
+    this.#cutLog(this, offset, anew, (error) => {
       const { logStartOffset, logEndOffset } = this.log;
       // Only a repair or an unclean election takes what was committed.
       this.#highWatermark = Math.min(Math.max(this.#highWatermark, logStartOffset), logEndOffset);
@@ -369,7 +371,7 @@ export class PartitionFollower implements PartitionReplica {
     const offset = Math.min(leaderStart, this.#highWatermark);
     if (offset <= this.log.logStartOffset || offset <= this.#leaderLogStart) return;
     this.#leaderLogStart = offset;
-    this.#options.storeLogStart(this, offset);
+    this.#storeLogStart(this, offset);
   }
 
   #raiseHighWatermark(): void {

@@ -106,7 +106,7 @@ export class PartitionLeader implements PartitionReplica, Awaited {
   readonly #onWritten: (leader: PartitionLeader) => void;
 
   constructor(options: LeaderOptions) {
-    const { log, topicId, partition, brokers, state } = options;
+    const { log, topicId, partition, brokers, state, propose } = options;
     this.topic = options.topic;
     this.topicId = topicId;
     this.partition = partition;
@@ -117,8 +117,8 @@ export class PartitionLeader implements PartitionReplica, Awaited {
     this.flushGroup = options.flushGroup;
     this.#onHighWatermark = options.onHighWatermark;
     this.#onWritten = options.onWritten;
-    const propose = (proposal: IsrProposal): void => options.propose(this, proposal);
-    this.#isr = new InSyncReplicas({ topicId, partition, brokers, propose }, state);
+    const proposeSet = (proposal: IsrProposal): void => propose(this, proposal);
+    this.#isr = new InSyncReplicas({ topicId, partition, brokers, propose: proposeSet }, state);
     const known = Math.min(options.highWatermark, log.logEndOffset);
     this.#highWatermark = Math.max(known, log.logStartOffset);
     this.#startOffset = log.logEndOffset;

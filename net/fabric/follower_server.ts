@@ -7,11 +7,11 @@
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import type { Answerer } from '../../engine/thread/link.ts';
 import type { Words } from '../../engine/thread/ring.ts';
+import type { PartitionFollower } from '../../replication/partition/follower.ts';
 import type {
   FetchedPartition,
-  PartitionFollower,
   ReplicationWaiter,
-} from '../../replication/partition/follower.ts';
+} from '../../replication/partition/follower_fetch.ts';
 import type { Peer } from './peer.ts';
 import {
   Answer,

@@ -6,11 +6,11 @@
  */
 import assert from 'node:assert/strict';
 import { ErrorCode } from '../../../engine/error_code.gen.ts';
+import type { PartitionFollower } from '../../../replication/partition/follower.ts';
 import type {
   FetchedPartition,
   FollowerFetchState,
-  PartitionFollower,
-} from '../../../replication/partition/follower.ts';
+} from '../../../replication/partition/follower_fetch.ts';
 import type { IsrAnswer } from '../../../replication/partition/isr.ts';
 import type { AppendWaiter } from '../../../replication/partition/leader.ts';
 import { SeededRandom } from '../../sim/seeded_random.ts';

@@ -15,11 +15,11 @@ import { LogStarts } from '../../../net/retention/log_starts.ts';
 import { ShardPartitions } from '../../../net/shard_partitions.ts';
 import { MetadataImage } from '../../../replication/metadata/image.ts';
 import type { MetadataBatch } from '../../../replication/metadata/records.ts';
+import type { PartitionFollower } from '../../../replication/partition/follower.ts';
 import type {
   FetchedPartition,
   FollowerFetchState,
-  PartitionFollower,
-} from '../../../replication/partition/follower.ts';
+} from '../../../replication/partition/follower_fetch.ts';
 import type { IsrProposal } from '../../../replication/partition/isr.ts';
 import type { AppendWaiter, PartitionLeader } from '../../../replication/partition/leader.ts';
 import type { PartitionReplica } from '../../../replication/partition/replica.ts';

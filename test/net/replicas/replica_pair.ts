@@ -1,7 +1,7 @@
 /** Brokers 1, 2 (and 3) with copies of one partition, that do what the test says and nothing else. */
 import assert from 'node:assert/strict';
 import { ErrorCode } from '../../../engine/error_code.gen.ts';
-import type { FetchedPartition } from '../../../replication/partition/follower.ts';
+import type { FetchedPartition } from '../../../replication/partition/follower_fetch.ts';
 import type { AppendWaiter } from '../../../replication/partition/leader.ts';
 import { splitBatches } from '../../sim/log_world.ts';
 import { batchOf } from '../data_path/requests.ts';

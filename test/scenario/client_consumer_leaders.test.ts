@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { suite } from 'uvu';
-import { Client } from '../../net/client/client.ts';
+import { Client, type Producer } from '../../net/client/client.ts';
 import { ClientMember } from '../harness/client_member.ts';
 import { Cluster } from '../harness/cluster.ts';
 import { ClusterView } from '../harness/cluster_view.ts';
@@ -36,9 +36,12 @@ const kinds = [
 
 const test = suite('client, groups while leaders go');
 
-/** Sends `partition-offset` to each partition in turn, and counts what has been acknowledged. */
+/** Sends `partition-offset` to each partition in turn, and counts what has been acknowledged at that offset. */
 class Numbering {
-  /** By partition. */
+  /**
+   * By partition. Not always in order: of two in flight the first may meet a leader that does not know yet that it is one,
+   * and the second be taken, since the leader before had the first and passed it on.
+   */
   readonly acknowledged: number[] = Array.from({ length: partitions }, () => 0);
   readonly #client: Client;
   readonly #run: Promise<void>;
@@ -55,22 +58,22 @@ class Numbering {
     const sent: number[] = this.acknowledged.map(() => 0);
     for (let turn = 0; !this.#isOver && this.#failure === null; turn += 1) {
       const partition = turn % partitions;
-      const value = `${partition}-${sent[partition]}`;
-      sent[partition] = (sent[partition] ?? 0) + 1;
-      producer.send({ topic, partition, value }).then(
-        ({ offset }) => {
-          assert.equal(offset, this.acknowledged[partition]);
-          this.acknowledged[partition] = offset + 1;
-        },
-        (error: unknown) => {
-          this.#failure ??= error;
-        },
-      );
+      const number = sent[partition] ?? 0;
+      sent[partition] = number + 1;
+      this.#send(producer, partition, number).catch((error: unknown) => {
+        this.#failure ??= error;
+      });
       await sleep(pauseMs);
     }
   }
 
-  /** Resolves when `count` more of each partition have been acknowledged, with the offset behind the last of each. */
+  async #send(producer: Producer, partition: number, number: number): Promise<void> {
+    const { offset } = await producer.send({ topic, partition, value: `${partition}-${number}` });
+    assert.equal(offset, number, `partition ${partition}: lost, doubled or out of order`);
+    this.acknowledged[partition] = (this.acknowledged[partition] ?? 0) + 1;
+  }
+
+  /** Resolves when `count` more of each partition have been acknowledged, and offsets below which all is stored. */
   async progressed(count: number): Promise<number[]> {
     const goals = this.acknowledged.map((before) => before + count);
     const deadline = performance.now() + backMs;

@@ -20,7 +20,8 @@ async function fill(broker: BrokerProcess, topic: string, batches: number): Prom
       const begin = at * recordsABatch;
       const batch = Array.from({ length: recordsABatch }, (_, index) => ({
         value: Buffer.from(`${begin + index}`.padEnd(100)),
-        timestamp: 0n,
+        // Young, so that no retention takes it.
+        timestamp: BigInt(Date.now()),
       }));
       await raw.produceOne(topic, partition, batch);
     }

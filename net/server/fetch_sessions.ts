@@ -176,7 +176,10 @@ export class FetchSessions {
   }
 }
 
-/** Adds, changes and forgets partitions. What the client was told of a partition stays when it stays. */
+/**
+ * Adds, changes and forgets partitions. What the client was told of a partition stays as long as it is not named: a follower
+ * that names one may have left aside an answer that crossed this request, and would never hear again what was in it.
+ */
 function update(session: FetchSession, request: FetchSessionRequest): void {
   for (const wanted of request.partitions) {
     const key = partitionKey(wanted.topic, wanted.topicId, wanted.partition);
@@ -189,6 +192,8 @@ function update(session: FetchSession, request: FetchSessionRequest): void {
     known.maxBytes = wanted.maxBytes;
     known.currentLeaderEpoch = wanted.currentLeaderEpoch;
     known.lastFetchedEpoch = wanted.lastFetchedEpoch;
+    known.toldHighWatermark = wanted.toldHighWatermark;
+    known.toldLogStartOffset = wanted.toldLogStartOffset;
   }
   for (const key of request.forgotten) session.partitions.delete(key);
 }

@@ -122,6 +122,10 @@ export class ClusterWorld implements ClientWorld, FaultyWorld, NodeWorld {
     return clients.map(({ machineId }) => machineId);
   }
 
+  get minInsyncReplicas(): number {
+    return this.swarm.minInsyncReplicas;
+  }
+
   get patienceMs(): number {
     return Math.max(this.swarm.sessionTimeoutMs, this.swarm.replicaLagTimeMaxMs);
   }

@@ -20,6 +20,7 @@ export interface FaultyWorld {
   readonly clientIds: readonly number[];
   /** Milliseconds after which a node that is silent is fenced, or a follower that lags is left out. */
   readonly patienceMs: number;
+  readonly minInsyncReplicas: number;
   readonly count: (what: string) => void;
   /** The node that leads a partition in the highest epoch, if one that is up does. */
   leaderOf(partition: number): SimNode | null;
@@ -79,8 +80,10 @@ export class Faults {
   }
 
   #strike(fault: Fault): void {
+    const { nodes, minInsyncReplicas } = this.#world;
+    // Where one copy is enough, others that go now leave a damaged one alone, and who is to lead is for people to say.
+    if (minInsyncReplicas === 1 && nodes.some(({ isExcused }) => isExcused)) return;
     const random = new SeededRandom(fault.seed);
-    const { nodes } = this.#world;
     const any = nodes[random.below(nodes.length)] as SimNode;
     const partition = random.below(this.#world.partitions);
     this.#world.trace.add('fault', () => `${fault.kind} (seed ${fault.seed})`);

@@ -10,7 +10,13 @@ import { formatPartitionMetadata, type LogParts, parseTopicId } from './log_part
 import { strayDirectory } from './partition_directory.ts';
 import { restoreProducers } from './producer_recovery.ts';
 import { ProducerState } from './producer_state.ts';
-import { newRecoveryReport, type RecoveryReport, recoverSegments, scanEpochs } from './recovery.ts';
+import {
+  newRecoveryReport,
+  type RecoveryReport,
+  recoverSegments,
+  scanEpochs,
+  scanFirstEpochs,
+} from './recovery.ts';
 import { Segment } from './segment.ts';
 import type { SegmentCache } from './segment_cache.ts';
 import { SegmentList } from './segment_list.ts';
@@ -173,7 +179,8 @@ function openDirectory(
   recoverSegments(parts, options, recovery);
   // A power cut took records that were never flushed (durability 'os') and had been deleted.
   if (parts.logEndOffset < parts.logStartOffset) restartLog(parts, parts.logStartOffset);
-  if (!isEpochsKnown && options.recoveryPoint > parts.logStartOffset) scanEpochs(parts);
+  if (isEpochsKnown) scanFirstEpochs(parts);
+  else if (options.recoveryPoint > parts.logStartOffset) scanEpochs(parts);
   parts.epochs.truncateFromEnd(parts.logEndOffset);
   parts.epochs.truncateFromStart(parts.logStartOffset);
   restoreProducers(parts);

@@ -325,10 +325,30 @@ function resetIndexes(segment: Segment): void {
 
 /** Makes the leader epochs anew from every batch in the log: slow, for when their file is missing or unreadable. */
 export function scanEpochs(parts: LogParts): void {
-  const { segments, epochs, files } = parts;
+  parts.epochs.truncateEntries(0);
+  assignEpochs(parts, Number.POSITIVE_INFINITY);
+}
+
+/**
+ * Finds the leader epochs between the log's start and the first one that is known. The file is written when a start moves up,
+ * and may survive a crash in which the start does not: what it has left out would then pass for one epoch that reaches up to
+ * the first entry. Costs nothing where nothing is left out: the first batch is the first entry's.
+ */
+export function scanFirstEpochs(parts: LogParts): void {
+  const { epochs, logStartOffset } = parts;
+  const known = epochs.entries;
+  const firstOffset = known[0]?.startOffset ?? Number.POSITIVE_INFINITY;
+  if (firstOffset <= logStartOffset) return;
   epochs.truncateEntries(0);
+  assignEpochs(parts, firstOffset);
+  for (const { epoch, startOffset } of known)
+    if (epoch > epochs.latestEpoch) epochs.assign(epoch, startOffset);
+}
+
+/** Of all batches below `endOffset`. */
+function assignEpochs({ segments, epochs, files }: LogParts, endOffset: number): void {
   for (const segment of segments) {
-    if (segment.size === 0) continue;
+    if (segment.size === 0 || segment.baseOffset >= endOffset) continue;
     const scanner = new BatchScanner(
       files.disk,
       segment.fd,
@@ -337,7 +357,7 @@ export function scanEpochs(parts: LogParts): void {
       segment.baseOffset,
       false,
     );
-    while (scanner.next() === Scan.batch) {
+    while (scanner.next() === Scan.batch && scanner.baseOffset < endOffset) {
       const epoch = leaderEpochOf(scanner.buffer, scanner.headerAt);
       if (epoch > epochs.latestEpoch) epochs.assign(epoch, scanner.baseOffset);
     }

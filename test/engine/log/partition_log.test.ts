@@ -175,6 +175,27 @@ test('a clean stop leaves files that a start needs not look behind', () => {
   assert.equal(splitBatches(world.readAll()).length, 30);
 });
 
+test('a log whose start has not come through the stop has the leader epochs from there on', () => {
+  const world = new LogWorld().open();
+  for (let number = 0; number < 12; number += 1) {
+    world.leaderEpoch = 1 + Math.floor(number / 4);
+    world.put({ atMs: [number] });
+  }
+  const entries = world.log.epochs.entries;
+  world.settle();
+  world.log.deletion.advanceLogStart(6);
+  world.close();
+  assert.equal(
+    text(world.disk.bytesOf(`${partitionDir}/leader-epoch-checkpoint`)),
+    '0\n2\n2 6\n3 8\n',
+  );
+  world.disk.unlink('/data/logs/log-start-offset-checkpoint');
+  world.open();
+  assert.equal(world.log.logStartOffset, 0);
+  assert.deepEqual(world.log.epochs.entries, entries);
+  assert.deepEqual(world.log.endOffsetForEpoch(1), { epoch: 1, endOffset: 4 });
+});
+
 test('producer snapshots are kept at segments’ beginnings, and the newest', () => {
   const world = new LogWorld({ segmentBytes: 1000 }).open();
   for (let number = 0; number < 20; number += 1) {

@@ -63,5 +63,6 @@ function sessionRequest(request: FetchRequest, usesTopicIds: boolean): FetchSess
     indexes.map((index) => partitionKey(topic, topicId, index)),
   );
   const { sessionId, sessionEpoch } = request;
-  return { sessionId, sessionEpoch, usesTopicIds, partitions, forgotten };
+  const isFollower = request.replicaId >= 0 || request.replicaState.replicaId >= 0;
+  return { sessionId, sessionEpoch, usesTopicIds, isFollower, partitions, forgotten };
 }

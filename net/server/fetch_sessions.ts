@@ -48,6 +48,8 @@ export interface FetchSessionRequest {
   sessionId: number;
   sessionEpoch: number;
   usesTopicIds: boolean;
+  /** May have left aside an answer that crossed this request: what it names is told all anew. A client waits for each answer. */
+  isFollower: boolean;
   partitions: readonly FetchPartition[];
   /** Keys made by `partitionKey`. */
   forgotten: readonly string[];
@@ -176,10 +178,7 @@ export class FetchSessions {
   }
 }
 
-/**
- * Adds, changes and forgets partitions. What the client was told of a partition stays as long as it is not named: a follower
- * that names one may have left aside an answer that crossed this request, and would never hear again what was in it.
- */
+/** Adds, changes and forgets partitions. What the client was told of a partition stays when it stays. */
 function update(session: FetchSession, request: FetchSessionRequest): void {
   for (const wanted of request.partitions) {
     const key = partitionKey(wanted.topic, wanted.topicId, wanted.partition);
@@ -192,6 +191,7 @@ function update(session: FetchSession, request: FetchSessionRequest): void {
     known.maxBytes = wanted.maxBytes;
     known.currentLeaderEpoch = wanted.currentLeaderEpoch;
     known.lastFetchedEpoch = wanted.lastFetchedEpoch;
+    if (!request.isFollower) continue;
     known.toldHighWatermark = wanted.toldHighWatermark;
     known.toldLogStartOffset = wanted.toldLogStartOffset;
   }

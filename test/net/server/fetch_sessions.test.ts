@@ -41,7 +41,7 @@ function request(
   forgotten: string[] = [],
   usesTopicIds = false,
 ): Parameters<FetchSessions['resolve']>[0] {
-  return { sessionId, sessionEpoch, usesTopicIds, partitions, forgotten };
+  return { sessionId, sessionEpoch, usesTopicIds, isFollower: false, partitions, forgotten };
 }
 
 function ok(result: FetchSessionResult): Exclude<FetchSessionResult, { error: 1 }> & {
@@ -67,22 +67,22 @@ test('epoch 0 makes a session, and an incremental request without partitions fet
   assert.deepEqual(indexes(second.partitions), [0, 1]);
 });
 
-test('an incremental request adds, changes and forgets partitions; those that it names are told all anew', () => {
-  const sessions = new FetchSessions(10, counter());
-  const first = ok(sessions.resolve(request(0, 0, [asked(0), asked(1), asked(3)]), 0));
-  for (const partition of first.partitions) partition.toldHighWatermark = 7;
-  const next = ok(
-    sessions.resolve(request(1, 1, [asked(1, 50), asked(2)], [partitionKey('t', '', 0)]), 1),
-  );
-  const partitions = [...next.partitions];
-  assert.deepEqual(indexes(partitions), [1, 3, 2]);
-  assert.equal(partitions[0]?.fetchOffset, 50);
-  assert.deepEqual(
-    partitions.map(({ toldHighWatermark }) => toldHighWatermark),
-    [-1, 7, -1],
-    'an answer that crossed the request may have been left aside',
-  );
-});
+for (const isFollower of [false, true])
+  test(`an incremental request adds, changes and forgets partitions; a ${isFollower ? 'follower' : 'client'}'s`, () => {
+    const sessions = new FetchSessions(10, counter());
+    const first = ok(sessions.resolve(request(0, 0, [asked(0), asked(1), asked(3)]), 0));
+    for (const partition of first.partitions) partition.toldHighWatermark = 7;
+    const changes = request(1, 1, [asked(1, 50), asked(2)], [partitionKey('t', '', 0)]);
+    const next = ok(sessions.resolve({ ...changes, isFollower }, 1));
+    const partitions = [...next.partitions];
+    assert.deepEqual(indexes(partitions), [1, 3, 2]);
+    assert.equal(partitions[0]?.fetchOffset, 50);
+    assert.deepEqual(
+      partitions.map(({ toldHighWatermark }) => toldHighWatermark),
+      // A follower may have left aside an answer that crossed its request.
+      [isFollower ? -1 : 7, 7, -1],
+    );
+  });
 
 test('an unknown session and a wrong epoch are told apart, and change nothing', () => {
   const sessions = new FetchSessions(10, counter());

@@ -72,6 +72,7 @@ export class FetchServer {
         sessionId: request.sessionId,
         sessionEpoch: request.sessionEpoch,
         usesTopicIds: true,
+        isFollower: true,
         partitions: request.partitions.map(asked),
         forgotten: request.forgotten.map(({ topicId, partition }) =>
           partitionKey('', topicId, partition),

@@ -4,6 +4,7 @@ import { ErrorCode } from '../../../engine/error_code.gen.ts';
 import { uuidZero, type Voter } from '../../../replication/metadata/records.ts';
 import type {
   FetchReply,
+  FetchRequest,
   RaftReply,
   RaftRequest,
   SnapshotId,
@@ -192,4 +193,21 @@ export function fetched(overrides: Partial<FetchReply> = {}): FetchReply {
 
 export function granted(voteGranted: boolean, leaderEpoch: number, leaderId = -1): RaftReply {
   return { type: 'vote', errorCode: ErrorCode.NONE, leaderId, leaderEpoch, voteGranted };
+}
+
+/** What a follower asks for that has a log up to offset 3, in term 1. */
+export function fetchOf(from: number, overrides: Partial<FetchRequest> = {}): FetchRequest {
+  return {
+    type: 'fetch',
+    clusterId,
+    replicaId: from,
+    replicaDirectoryId: voters[from - 1]!.voterDirectoryId,
+    currentLeaderEpoch: 1,
+    fetchOffset: 3,
+    lastFetchedEpoch: 1,
+    highWatermark: 0,
+    maxWaitMs: 500,
+    maxBytes: 1_000,
+    ...overrides,
+  };
 }

@@ -3,7 +3,7 @@ import { suite } from 'uvu';
 import { ErrorCode } from '../../../engine/error_code.gen.ts';
 import type { FetchRequest } from '../../../replication/raft/messages.ts';
 import { clusterId, uuids } from '../metadata/fixtures.ts';
-import { Driven, fetched, granted, vote, voters } from './driven_core.ts';
+import { Driven, fetched, fetchOf, granted, vote, voters } from './driven_core.ts';
 
 const test = suite('raft_core');
 
@@ -108,19 +108,7 @@ function leading(): Driven {
 }
 
 function fetch(from: number, overrides: Partial<FetchRequest> = {}): FetchRequest {
-  return {
-    type: 'fetch',
-    clusterId,
-    replicaId: from,
-    replicaDirectoryId: voters[from - 1]!.voterDirectoryId,
-    currentLeaderEpoch: 2,
-    fetchOffset: 3,
-    lastFetchedEpoch: 1,
-    highWatermark: 0,
-    maxWaitMs: 500,
-    maxBytes: 1_000,
-    ...overrides,
-  };
+  return fetchOf(from, { currentLeaderEpoch: 2, ...overrides });
 }
 
 test('earlier terms are committed by an entry of the own term alone', () => {

@@ -5,28 +5,10 @@
 import assert from 'node:assert/strict';
 import { suite } from 'uvu';
 import type { SilentNode } from '../../../replication/metadata/broker_sessions.ts';
-import type { FetchRequest } from '../../../replication/raft/messages.ts';
-import { clusterId } from '../metadata/fixtures.ts';
-import { Driven, fetched, granted, voters } from './driven_core.ts';
+import { Driven, fetched, fetchOf, granted } from './driven_core.ts';
 import { raftTimeouts } from './quorum_of_one.ts';
 
 const test = suite('raft_silence');
-
-function fetchOf(from: number, overrides: Partial<FetchRequest> = {}): FetchRequest {
-  return {
-    type: 'fetch',
-    clusterId,
-    replicaId: from,
-    replicaDirectoryId: voters[from - 1]!.voterDirectoryId,
-    currentLeaderEpoch: 1,
-    fetchOffset: 3,
-    lastFetchedEpoch: 1,
-    highWatermark: 0,
-    maxWaitMs: 500,
-    maxBytes: 1_000,
-    ...overrides,
-  };
-}
 
 /** Node 2, which follows node 1 and has an answer of it. */
 function following(): Driven {

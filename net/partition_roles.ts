@@ -7,10 +7,12 @@
  */
 import { ErrorCode } from '../engine/error_code.gen.ts';
 import type { FlushGroup } from '../engine/log/flush_group.ts';
+import { asDiskError } from '../engine/log/flush_set.ts';
 import type { PartitionLog } from '../engine/log/partition_log.ts';
 import type { Clock } from '../engine/ports.ts';
 import type { PartitionReference } from '../replication/metadata/changes.ts';
 import type { MetadataImage, PartitionImage } from '../replication/metadata/image.ts';
+import { LeaderRecoveryState } from '../replication/metadata/partition_change.ts';
 import { type FollowerOptions, PartitionFollower } from '../replication/partition/follower.ts';
 import type { BrokerView } from '../replication/partition/isr.ts';
 import { type LeaderOptions, PartitionLeader } from '../replication/partition/leader.ts';
@@ -37,11 +39,18 @@ interface Beginning {
   readonly minInsyncReplicas: number;
 }
 
+interface Change {
+  readonly reference: PartitionReference;
+  readonly minInsyncReplicas: number;
+}
+
 export class PartitionRoles {
   readonly leaders: PartitionTable = new PartitionTable();
   readonly followers: PartitionTable<PartitionFollower> = new PartitionTable();
   readonly #options: PartitionRolesOptions;
   readonly #byLog = new Map<PartitionLog, PartitionReplica>();
+  /** Followers whose holes are being cut, with what made them leaders; null: they are to lead no more. */
+  readonly #mending = new Map<PartitionFollower, Change | null>();
 
   constructor(options: PartitionRolesOptions) {
     this.#options = options;
@@ -68,6 +77,7 @@ export class PartitionRoles {
     const names = { topic: topic.name, topicId: topic.id, partition: partition.partitionId };
     let replica: PartitionReplica;
     if (this.#leads(partition)) {
+      acceptHole(beginning);
       const leader = new PartitionLeader({
         ...names,
         ...beginning,
@@ -104,8 +114,11 @@ export class PartitionRoles {
       if (minInsyncReplicas !== leader.minInsyncReplicas)
         leader.updateConfig(leader.log.config, minInsyncReplicas);
       leader.lead(partition, this.#options.clock.monotonicMs());
-    } else if (follower !== undefined && !isLeader)
+    } else if (follower !== undefined && !isLeader) {
+      if (this.#mending.has(follower)) this.#mending.set(follower, null);
       follower.follow(this.#leaderOf(partition), leaderEpoch);
+    } else if (follower !== undefined && isToMend(follower.log, partition))
+      this.#mend(follower, { reference, minInsyncReplicas });
     else {
       const before = leader ?? follower;
       if (before === undefined) return;
@@ -126,6 +139,21 @@ export class PartitionRoles {
     replica.refuse(error);
   }
 
+  /** The replica is to lead and has a hole: it leads once that is cut. */
+  #mend(follower: PartitionFollower, change: Change): void {
+    const { partition } = change.reference;
+    const isUnderWay = this.#mending.has(follower);
+    this.#mending.set(follower, change);
+    follower.follow(this.#leaderOf(partition), partition.leaderEpoch);
+    if (isUnderWay) return;
+    follower.flushGroup.writeNow(follower.log);
+    follower.cutAtHole((error) => {
+      const last = this.#mending.get(follower);
+      this.#mending.delete(follower);
+      if (last && error === ErrorCode.NONE) this.change(last.reference, last.minInsyncReplicas);
+    });
+  }
+
   /**
    * A leader that has stopped may have lost the end of what followers have of it, so it must not write in its old epoch
    * again: it begins anew when the controller knows of its new life. What nobody else has, nobody else can have got.
@@ -144,6 +172,27 @@ export class PartitionRoles {
   tick(): void {
     const nowMs = this.#options.clock.monotonicMs();
     for (const leader of this.leaders.values()) leader.tick(nowMs);
+  }
+}
+
+/**
+ * Who is elected cleanly with a hole in its log is in sync for this reason: it had asked for what is missing, and the leader
+ * had nothing committed there, but died before its answer came. What lies behind the hole is no part of the history then. Who
+ * is elected uncleanly, or is the only replica, keeps what it has.
+ */
+function isToMend(log: PartitionLog, { replicas, leaderRecoveryState }: PartitionImage): boolean {
+  const isClean = leaderRecoveryState === LeaderRecoveryState.recovered;
+  return isClean && log.holeFrom >= 0 && replicas.length > 1;
+}
+
+/** A leader's log is what the others copy, so that nobody will fill a hole in it. */
+function acceptHole({ log, flushGroup }: Beginning): void {
+  try {
+    if (log.holeFrom < 0) return;
+    log.acceptHole();
+    flushGroup.flushSoon(log);
+  } catch (caught) {
+    flushGroup.takeOffline(asDiskError(caught));
   }
 }
 

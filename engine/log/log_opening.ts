@@ -20,7 +20,7 @@ import {
 import { Segment } from './segment.ts';
 import type { SegmentCache } from './segment_cache.ts';
 import { SegmentList } from './segment_list.ts';
-import { damagedSuffix } from './set_aside.ts';
+import { acceptedSuffix, damagedSuffix } from './set_aside.ts';
 import { finishSwaps } from './swap_files.ts';
 import { restartLog } from './truncation.ts';
 
@@ -159,10 +159,10 @@ function openDirectory(
     else if (name === partitionMetadataFile) hasMetadata = true;
     else if (name.endsWith(damagedSuffix)) {
       const hole = Number(name.slice(0, 20));
-      const first = parts.hasSetAside ? recovery.earlierHoleFrom : hole;
-      recovery.earlierHoleFrom = Math.min(first, hole);
+      const { earlierHoleFrom: first } = recovery;
+      recovery.earlierHoleFrom = first < 0 ? hole : Math.min(first, hole);
       parts.hasSetAside = true;
-    }
+    } else if (name.endsWith(acceptedSuffix)) parts.hasSetAside = true;
   }
   bases.sort((a, b) => a - b);
   parts.snapshotOffsets.sort((a, b) => a - b);

@@ -23,7 +23,7 @@ import { commitEpochs, noteSnapshotFlushed, storeState } from './log_state_store
 import { deletedDirectory } from './partition_directory.ts';
 import type { ProducerState } from './producer_state.ts';
 import { SegmentDeletion } from './segment_deletion.ts';
-import { noteRepaired } from './set_aside.ts';
+import { noteAccepted, noteRepaired } from './set_aside.ts';
 import { replaceLog, truncateLog } from './truncation.ts';
 
 export class PartitionLog {
@@ -158,6 +158,12 @@ export class PartitionLog {
     if (this.#holeFrom < 0 || offset > this.#holeFrom) return;
     this.#holeFrom = -1;
     noteRepaired(this.#parts);
+  }
+
+  /** This log is the one to believe from now on: what is missing in it is missing everywhere. @throws DiskError */
+  acceptHole(): void {
+    this.#holeFrom = -1;
+    noteAccepted(this.#parts);
   }
 
   /** For the FlushGroup: calls `report` when an append or write finds the disk broken (not when it is full). */

@@ -14,6 +14,8 @@ import { Segment } from './segment.ts';
 export const damagedSuffix = '.damaged';
 /** Appended to it when other copies have filled the hole: the bytes may be somebody's still. */
 const repairedSuffix = '.repaired';
+/** Appended to it when nobody will fill the hole: offsets are missing there in every copy. */
+export const acceptedSuffix = '.accepted';
 const copyBytes = 1024 * 1024;
 
 /** @throws DiskError */
@@ -32,11 +34,19 @@ export function setAside(parts: LogParts, ranges: readonly DamagedRange[]): void
  * @throws DiskError
  */
 export function noteRepaired(parts: LogParts): void {
+  renameDamaged(parts, repairedSuffix);
+  parts.hasSetAside = false;
+}
+
+/** What is missing stays missing: from now on this log is what the others copy. Durability as of `noteRepaired`. @throws DiskError */
+export function noteAccepted(parts: LogParts): void {
+  renameDamaged(parts, acceptedSuffix);
+}
+
+function renameDamaged(parts: LogParts, suffix: string): void {
   const { disk, dir } = parts.files;
   for (const name of disk.list(dir) ?? [])
-    if (name.endsWith(damagedSuffix))
-      disk.rename(`${dir}/${name}`, `${dir}/${name}${repairedSuffix}`);
-  parts.hasSetAside = false;
+    if (name.endsWith(damagedSuffix)) disk.rename(`${dir}/${name}`, `${dir}/${name}${suffix}`);
   parts.isDirectoryDirty = true;
 }
 

@@ -175,6 +175,17 @@ export class PartitionFollower implements PartitionReplica {
     else this.#take(fetched, nowMs);
   }
 
+  /**
+   * Before this replica leads, when its log has a hole (`holeFrom`): whoever took it for in sync knew of nothing committed
+   * there, so what lies behind is no part of the history, and is cut off. What is being received is given up.
+   * @param done as `onReplicated`
+   */
+  cutAtHole(done: (error: ErrorCode) => void): void {
+    this.#end(ErrorCode.FENCED_LEADER_EPOCH);
+    this.#waiter = { onWritten: () => {}, onReplicated: done };
+    this.#cut(this.log.holeFrom, false);
+  }
+
   logWritten(endOffset: number): void {
     if (endOffset < this.#writtenEnd) return;
     this.#writtenEnd = noEnd;

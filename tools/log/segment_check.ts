@@ -211,7 +211,7 @@ export function leftoverNote(name: string): string | null {
   if (name.endsWith('.cleaned')) return 'is a compaction that was cut short';
   if (name.endsWith('.swap')) return 'is a compaction that the next start brings to its end';
   if (name.endsWith('.cut')) return 'was past the end of what recovery kept';
-  if (name.endsWith('.damaged'))
+  if (/\.damaged(?:\.accepted|\.repaired)?$/.test(name))
     return `holds damaged bytes that were moved aside (${basename(name)})`;
   return null;
 }

@@ -274,6 +274,97 @@ test('what lies behind a hole goes where the leader’s log ends before it', () 
   assert.equal(node.follower?.log.logEndOffset, 0);
 });
 
+/** Broker 1 has taken 2 for in sync, whose log has a hole at the beginning and a record behind it, and dies. */
+function pairElectingHole(): ReplicaPair {
+  const pair = new ReplicaPair();
+  pair.controller.elect(2);
+  pair.update();
+  for (const value of ['a', 'b']) pair.produce(2, value, false);
+  pair.settle(2);
+  const node = pair.node(2);
+  node.stop(false);
+  node.disk.corrupt(path, 65, new Uint8Array([0xee]));
+  node.start();
+  pair.settle(2);
+  pair.controller.unfence(2);
+  pair.update();
+  pair.settle(2);
+  const asked = node.follower!.fetchState();
+  assert.equal(asked.fetchOffset, 0);
+  // Its answer never arrives.
+  pair.node(1).serve(2, node.brokerEpoch, asked, 100_000);
+  const [wish] = pair.node(1).wishes.splice(0);
+  assert.equal(pair.controller.alterPartition(1, wish!.proposal).errorCode, NONE);
+  assert.deepEqual(pair.controller.partition.isr, [1, 2]);
+  pair.controller.fence(1);
+  assert.equal(pair.controller.partition.leader, 2);
+  return pair;
+}
+
+test('who is elected with a hole cuts its log there, and leads when that is on stable storage', () => {
+  const pair = pairElectingHole();
+  const node = pair.node(2);
+  pair.update();
+  assert.equal(pair.node(2).leader, undefined);
+  pair.settle(2);
+  assert.deepEqual([node.leader?.leaderEpoch, node.leader?.log.logEndOffset], [3, 0]);
+  pair.produce(2, 'c');
+  pair.settle(2);
+  pair.controller.unfence(1);
+  pair.update();
+  pair.rest();
+  assert.deepEqual([pair.valuesOf(1), pair.valuesOf(2)], [['3c'], ['3c']]);
+  node.stop(false);
+  node.start();
+  pair.settle(2);
+  assert(!node.isDamaged, 'it has come back');
+});
+
+test('elections that come while the hole is being cut: the last one counts', () => {
+  for (const leaders of [[1], [1, 2], [2]]) {
+    const pair = pairElectingHole();
+    const node = pair.node(2);
+    pair.update();
+    node.endTurn();
+    pair.controller.unfence(1);
+    for (const leader of leaders) {
+      pair.controller.change({ leader });
+      pair.update();
+    }
+    pair.settle(1, 2);
+    const last = leaders.at(-1);
+    assert.equal(node.leader?.leaderEpoch, last === 2 ? 3 + leaders.length : undefined);
+    pair.produce(last!, 'c');
+    pair.rest();
+    const epoch = 3 + leaders.length;
+    assert.deepEqual([pair.valuesOf(1), pair.valuesOf(2)], [[`${epoch}c`], [`${epoch}c`]]);
+  }
+});
+
+test('who is elected uncleanly with a hole keeps what it has, then and later', () => {
+  const pair = pairWithHole();
+  const node = pair.node(2);
+  pair.controller.unfence(2);
+  pair.controller.change({ isr: [2], leader: 2, leaderRecoveryState: 1 });
+  pair.update();
+  pair.settle(2);
+  assert.deepEqual([node.leader?.leaderEpoch, pair.valuesOf(2)], [1, ['0a', '0c']]);
+  pair.controller.change({ leaderRecoveryState: 0 });
+  pair.produce(2, 'd');
+  pair.controller.change({ leader: 1 });
+  pair.update();
+  assert.equal(node.leader, undefined);
+  pair.controller.change({ leader: 2 });
+  pair.update();
+  pair.settle(2);
+  assert.deepEqual(pair.valuesOf(2), ['0a', '0c', '1d']);
+  node.stop(false);
+  node.start();
+  pair.settle(2);
+  assert(!node.isDamaged, 'it has come back');
+  assert.deepEqual(pair.valuesOf(2), ['0a', '0c', '1d']);
+});
+
 test('what was moved aside is missing after further starts too, until it has been fetched again', () => {
   const pair = pairWithHole();
   const node = pair.node(2);

@@ -95,24 +95,22 @@ function reassigned(
 
 /** Back to the replicas of before. */
 function cancelled(
-  partition: PartitionImage,
+  { replicas, addingReplicas, removingReplicas, isr }: PartitionImage,
   allowsUnclean: boolean,
   name: string,
 ): Change | Problem {
-  const { replicas, addingReplicas, removingReplicas, isr } = partition;
   if (addingReplicas.length === 0 && removingReplicas.length === 0)
     return {
       errorCode: ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
       errorMessage: 'No partition reassignment is in progress.',
     };
   const original = replicas.filter((id) => !addingReplicas.includes(id));
-  const electable = isr.length > 0 ? isr : partition.eligibleLeaderReplicas;
-  if (electable.length > 0 && !electable.some((id) => original.includes(id)) && !allowsUnclean)
+  const inSync = isr.filter((id) => original.includes(id));
+  if (inSync.length === 0 && !allowsUnclean)
     return {
       errorCode: ErrorCode.INVALID_REPLICA_ASSIGNMENT,
       errorMessage: `Unable to revert partition assignment for ${name} because it would require an unclean leader election.`,
     };
-  const inSync = isr.filter((id) => original.includes(id));
   return { replicas: original, isr: inSync, removingReplicas: [], addingReplicas: [] };
 }
 

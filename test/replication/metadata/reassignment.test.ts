@@ -124,6 +124,15 @@ test('a reassignment is not cancelled where only new replicas have everything', 
   }
 });
 
+test('a reassignment is not cancelled while nobody is in sync', () => {
+  const cluster = withTopic();
+  move(cluster, [4, 5, 6]);
+  for (const id of [1, 2, 3]) cluster.lose(id);
+  assert.equal(cluster.state('t'), '-1 [] (3)');
+  assert.equal(reassign(cluster, null).errorCode, ErrorCode.INVALID_REPLICA_ASSIGNMENT);
+  assert.equal(replicas(cluster), '4,5,6,1,2,3 +4,5,6 -1,2,3');
+});
+
 test('another target replaces the first; what is not needed goes at once', () => {
   const cluster = withTopic();
   move(cluster, [4, 5, 6]);

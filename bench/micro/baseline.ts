@@ -1,12 +1,17 @@
-/** The stored baseline and the comparison with it. */
+/**
+ * The stored baseline and the comparison with it. Processors differ by more than any calibration evens out (one inflates
+ * zstd at twice the speed of another), so there are entries for each processor that was measured.
+ */
 import { readFileSync, writeFileSync } from 'node:fs';
 import type { Measurement } from './measure.ts';
 
 export interface Baseline {
-  /** For people; nothing is computed from it. */
-  readonly machine: string;
-  readonly benchmarks: Readonly<Record<string, BaselineEntry>>;
+  /** By the processor's name, as `os.cpus()` has it. */
+  readonly processors: Readonly<Record<string, Entries>>;
 }
+
+/** By the benchmark's name. */
+export type Entries = Readonly<Record<string, BaselineEntry>>;
 
 export interface BaselineEntry {
   /** See `Measurement.score`: this is what is compared. */
@@ -41,20 +46,29 @@ export function readBaseline(path: URL): Baseline | null {
   return JSON.parse(text) as Baseline;
 }
 
-/** @param kept entries of the old baseline that were not measured and stay */
+/** What counts on a processor: its own entries; where it has none, the slowest of the others'. */
+export function entriesFor(baseline: Baseline | null, processor: string): Entries {
+  const entries = new Map<string, BaselineEntry>();
+  for (const others of Object.values(baseline?.processors ?? {}))
+    for (const [name, entry] of Object.entries(others))
+      if (entry.score > (entries.get(name)?.score ?? 0)) entries.set(name, entry);
+  return { ...Object.fromEntries(entries), ...baseline?.processors[processor] };
+}
+
+/** Stores what was measured for the processor. @param complete all was measured: what else it had is gone */
 export function writeBaseline(
   path: URL,
-  machine: string,
-  measurements: readonly Measurement[],
-  kept: Readonly<Record<string, BaselineEntry>>,
+  processor: string,
+  measured: Entries,
+  complete: boolean,
 ): void {
-  const entries = new Map(Object.entries(kept));
-  for (const { name, score, nsPerOp } of measurements) {
+  const before = readBaseline(path)?.processors ?? {};
+  const entries = new Map(Object.entries(complete ? {} : (before[processor] ?? {})));
+  for (const [name, { score, nsPerOp }] of Object.entries(measured))
     entries.set(name, { score: rounded(score), nsPerOp: rounded(nsPerOp) });
-  }
   const sorted = [...entries].sort(([a], [b]) => a.localeCompare(b, 'en'));
-  const baseline: Baseline = { machine, benchmarks: Object.fromEntries(sorted) };
-  writeFileSync(path, `${JSON.stringify(baseline, null, 2)}\n`);
+  const processors = { ...before, [processor]: Object.fromEntries(sorted) };
+  writeFileSync(path, `${JSON.stringify({ processors }, null, 2)}\n`);
 }
 
 /**
@@ -63,11 +77,10 @@ export function writeBaseline(
  */
 export function compare(
   measurements: readonly Measurement[],
-  baseline: Baseline | null,
+  entries: Entries,
   toleranceOf: (name: string) => number,
   complete: boolean,
 ): Comparison[] {
-  const entries = baseline?.benchmarks ?? {};
   const comparisons: Comparison[] = measurements.map((measurement) => {
     const { name, score } = measurement;
     const entry = entries[name];

@@ -108,7 +108,7 @@ async function startEcho(): Promise<Echo> {
 function roundTrip({ asker }: Echo, count: number): Benchmark {
   return {
     name: `fabric: round trip between threads, ${count === 1 ? 'one request' : `${count} requests`}`,
-    calibration: 'script',
+    calibration: 'threads',
     items: { count, of: 'request' },
     run: () =>
       new Promise((resolve) => {

@@ -6,6 +6,7 @@ import { pathToFileURL } from 'node:url';
 import { suite } from 'uvu';
 import {
   compare,
+  entriesFor,
   readBaseline,
   type Verdict,
   writeBaseline,
@@ -26,10 +27,9 @@ function verdicts(
   const benchmarks = Object.fromEntries(
     Object.entries(scores).map(([name, score]) => [name, { score, nsPerOp: 1 }]),
   );
-  const baseline = { machine: 'm', benchmarks };
   const toleranceOf = (name: string): number => (name === 'loose' ? 3 : 1.5);
   return Object.fromEntries(
-    compare(measurements, baseline, toleranceOf, complete).map((c) => [c.name, c.verdict]),
+    compare(measurements, benchmarks, toleranceOf, complete).map((c) => [c.name, c.verdict]),
   );
 }
 
@@ -54,29 +54,47 @@ test('what is beyond the tolerance is slower or faster, each benchmark by its ow
 test('a benchmark without a baseline is new; one that is missing is gone, but not when few were chosen', () => {
   assert.deepEqual(verdicts([measured('b', 1)], { a: 1 }), { b: 'new', a: 'gone' });
   assert.deepEqual(verdicts([measured('b', 1)], { a: 1 }, false), { b: 'new' });
-  const [only] = compare([measured('b', 1)], null, () => 2, true);
+  const [only] = compare([measured('b', 1)], {}, () => 2, true);
   assert.equal(only?.verdict, 'new');
 });
 
 test('a baseline reads as written, keeps what was not measured, and has its names in order', () => {
   const dir = mkdtempSync(join(tmpdir(), 'millrace-bench-test-'));
   const path = pathToFileURL(join(dir, 'baseline.json'));
+  const entry = (score: number) => ({ score, nsPerOp: score * 1_000 });
   try {
     assert.equal(readBaseline(path), null);
-    writeBaseline(path, 'machine', [measured('b', 1.23456), measured('a', 2)], {
-      c: { score: 7, nsPerOp: 8 },
-      a: { score: 1, nsPerOp: 1 },
-    });
-    const baseline = readBaseline(path);
-    assert.deepEqual(Object.entries(baseline?.benchmarks ?? {}), [
-      ['a', { score: 2, nsPerOp: 2_000 }],
-      ['b', { score: 1.235, nsPerOp: 1_235 }],
-      ['c', { score: 7, nsPerOp: 8 }],
+    writeBaseline(path, 'one', { c: entry(7), a: entry(1) }, true);
+    writeBaseline(path, 'other', { a: entry(9) }, true);
+    writeBaseline(path, 'one', { b: entry(1.23456), a: entry(2) }, false);
+    const stored = (name: string) =>
+      new Map(Object.entries(readBaseline(path)?.processors ?? {})).get(name);
+    assert.deepEqual(Object.entries(stored('one')!), [
+      ['a', entry(2)],
+      ['b', entry(1.235)],
+      ['c', entry(7)],
     ]);
-    assert.equal(baseline?.machine, 'machine');
+    assert.deepEqual(stored('other'), { a: entry(9) });
+    writeBaseline(path, 'one', { b: entry(3) }, true);
+    assert.deepEqual(stored('one'), { b: entry(3) });
   } finally {
     rmSync(dir, { recursive: true });
   }
+});
+
+test('a processor is compared with itself, and where it was not measured, with the slowest', () => {
+  const [fast, slow] = [
+    { score: 1, nsPerOp: 1 },
+    { score: 2, nsPerOp: 2 },
+  ];
+  const baseline = { processors: { one: { a: fast, b: slow }, other: { a: slow, b: fast } } };
+  assert.deepEqual(entriesFor(baseline, 'one'), { a: fast, b: slow });
+  assert.deepEqual(entriesFor(baseline, 'third'), { a: slow, b: slow });
+  assert.deepEqual(entriesFor({ processors: { one: { a: fast }, other: { b: slow } } }, 'one'), {
+    a: fast,
+    b: slow,
+  });
+  assert.deepEqual(entriesFor(null, 'one'), {});
 });
 
 test.run();

@@ -1,44 +1,10 @@
 import assert from 'node:assert/strict';
 import { suite } from 'uvu';
 import { ErrorCode } from '../../../engine/error_code.gen.ts';
-import { WorldConnection } from '../data_path/client.ts';
-import {
-  batchOf,
-  batchOfBytes,
-  fetch,
-  fetchedOne,
-  produce,
-  produced,
-  valuesIn,
-} from '../data_path/requests.ts';
-import { ShardWorld, type WorldOptions } from '../data_path/shard_world.ts';
+import { batchOf, batchOfBytes, produce, produced } from '../data_path/requests.ts';
+import { assertNoMemoryHeld, stored, withClient } from '../data_path/world_client.ts';
 
 const test = suite('00 produce: waiting and failing');
-
-async function withClient(
-  options: WorldOptions = {},
-): Promise<{ world: ShardWorld; client: WorldConnection }> {
-  const world = await ShardWorld.start({ topics: [['t', 2]], ...options });
-  world.settle();
-  return { world, client: new WorldConnection(world) };
-}
-
-/** What consumers read in the partition. */
-function stored(world: ShardWorld, topic = 't', partition = 0): string[] {
-  const client = new WorldConnection(world);
-  const answer = client.call(
-    'Fetch',
-    12,
-    fetch(world, 12, [{ topic, partition }], { maxWaitMs: 0 }),
-  );
-  const { records } = fetchedOne(answer);
-  return valuesIn(records);
-}
-
-/** All request memory was given back. */
-function assertNoMemoryHeld({ memory }: ShardWorld): void {
-  assert.deepEqual([memory.slabs.usedBytes, memory.budget.usedBytes], [0, 0]);
-}
 
 test('acks=1 answers after the write, acks=all after the flush', async () => {
   const { world, client } = await withClient();

@@ -5,8 +5,8 @@ import { ErrorCode } from '../../../engine/error_code.gen.ts';
 import { uuidZero } from '../../../replication/metadata/records.ts';
 import { uuids } from '../../replication/metadata/fixtures.ts';
 import { WorldConnection } from '../data_path/client.ts';
-import { batchOf, fetch, fetchedOne, produce, produced, valuesIn } from '../data_path/requests.ts';
-import { ShardWorld, type WorldOptions } from '../data_path/shard_world.ts';
+import { batchOf, fetch, fetchedOne, produce, produced } from '../data_path/requests.ts';
+import { assertNoMemoryHeld, stored, withClient } from '../data_path/world_client.ts';
 import { startMs } from '../data_path/world_clock.ts';
 
 const test = suite('00 produce');
@@ -14,31 +14,6 @@ const test = suite('00 produce');
 const oldest = 3;
 const newest = 13;
 const versions = Array.from({ length: newest - oldest + 1 }, (_, at) => oldest + at);
-
-async function withClient(
-  options: WorldOptions = {},
-): Promise<{ world: ShardWorld; client: WorldConnection }> {
-  const world = await ShardWorld.start({ topics: [['t', 2]], ...options });
-  world.settle();
-  return { world, client: new WorldConnection(world) };
-}
-
-/** What consumers read in the partition. */
-function stored(world: ShardWorld, topic = 't', partition = 0): string[] {
-  const client = new WorldConnection(world);
-  const answer = client.call(
-    'Fetch',
-    12,
-    fetch(world, 12, [{ topic, partition }], { maxWaitMs: 0 }),
-  );
-  const { records } = fetchedOne(answer);
-  return valuesIn(records);
-}
-
-/** All request memory was given back. */
-function assertNoMemoryHeld({ memory }: ShardWorld): void {
-  assert.deepEqual([memory.slabs.usedBytes, memory.budget.usedBytes], [0, 0]);
-}
 
 for (const version of versions) {
   test(`v${version}: an answer has offset, time and log start as far as the version has them`, async () => {

@@ -14,23 +14,10 @@ import {
   valuesIn,
   type Wanted,
 } from '../data_path/requests.ts';
-import { ShardWorld } from '../data_path/shard_world.ts';
+import type { ShardWorld } from '../data_path/shard_world.ts';
+import { put, withClient } from '../data_path/world_client.ts';
 
 const test = suite('01 fetch of followers');
-
-async function withClient(): Promise<{ world: ShardWorld; client: WorldConnection }> {
-  const world = await ShardWorld.start({ topics: [['t', 1]] });
-  world.settle();
-  return { world, client: new WorldConnection(world) };
-}
-
-/** Appends and flushes. */
-function put(world: ShardWorld, value: string): void {
-  const client = new WorldConnection(world);
-  const records = batchOf([value]);
-  client.send('Produce', 9, produce(world, 9, -1, [{ topic: 't', records }]));
-  world.settle();
-}
 
 test('a broker without a copy is no follower, whatever the version calls it', async () => {
   const { world, client } = await withClient();
@@ -97,7 +84,7 @@ test('a follower that has more to ask for does not wait longer for what there is
 
 test('a follower whose end is out of range hears where it may go on', async () => {
   const { world, client } = await withClient();
-  for (const value of ['a', 'b']) put(world, value);
+  for (const value of ['a', 'b']) put(world, 't', 0, batchOf([value]));
   world.leader('t').advanceLogStart(1);
   withFollower(world);
   const request = fetch(world, 18, [{ topic: 't', offset: 0 }], {
@@ -115,7 +102,7 @@ test('a follower whose end is out of range hears where it may go on', async () =
 /** KIP-227: of what it has and knows a follower is told nothing; all else it hears, although no record is written. */
 test('within a session a follower hears of each change, once', async () => {
   const { world, client } = await withClient();
-  put(world, 'a');
+  put(world, 't', 0, batchOf(['a']));
   withFollower(world);
   const asked = { topic: 't', offset: 1, currentLeaderEpoch: 1, lastFetchedEpoch: 0 };
   let session = { sessionId: 0, sessionEpoch: 0 };

@@ -4,7 +4,6 @@ import { ErrorCode } from '../../../engine/error_code.gen.ts';
 import { uuidZero } from '../../../replication/metadata/records.ts';
 import { uuids } from '../../replication/metadata/fixtures.ts';
 import { loneState } from '../../replication/partition/states.ts';
-import { WorldConnection } from '../data_path/client.ts';
 import {
   batchOf,
   batchOfBytes,
@@ -15,27 +14,11 @@ import {
   valuesIn,
   type Wanted,
 } from '../data_path/requests.ts';
-import { ShardWorld, type WorldOptions } from '../data_path/shard_world.ts';
+import { put, withClient } from '../data_path/world_client.ts';
 
 const test = suite('01 fetch');
 
 const versions = Array.from({ length: 15 }, (_, at) => 4 + at);
-
-async function withClient(
-  options: WorldOptions = {},
-): Promise<{ world: ShardWorld; client: WorldConnection }> {
-  const world = await ShardWorld.start({ topics: [['t', 3]], ...options });
-  world.settle();
-  return { world, client: new WorldConnection(world) };
-}
-
-/** Appends and flushes; each batch in a request of its own. */
-function put(world: ShardWorld, topic: string, partition: number, ...batches: Uint8Array[]): void {
-  const client = new WorldConnection(world);
-  for (const records of batches)
-    client.send('Produce', 9, produce(world, 9, -1, [{ topic, partition, records }]));
-  world.settle();
-}
 
 for (const version of versions)
   test(`v${version}: records, offsets and the fields of the version`, async () => {

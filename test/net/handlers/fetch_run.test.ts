@@ -12,24 +12,10 @@ import {
   produce,
   valuesIn,
 } from '../data_path/requests.ts';
-import { ShardWorld, type WorldOptions } from '../data_path/shard_world.ts';
+import type { ShardWorld } from '../data_path/shard_world.ts';
+import { put, withClient } from '../data_path/world_client.ts';
 
 const test = suite('fetch run: sessions, waiting, files');
-
-async function withClient(
-  options: WorldOptions = {},
-): Promise<{ world: ShardWorld; client: WorldConnection }> {
-  const world = await ShardWorld.start({ topics: [['t', 3]], ...options });
-  world.settle();
-  return { world, client: new WorldConnection(world) };
-}
-
-function put(world: ShardWorld, topic: string, partition: number, ...batches: Uint8Array[]): void {
-  const client = new WorldConnection(world);
-  for (const records of batches)
-    client.send('Produce', 9, produce(world, 9, -1, [{ topic, partition, records }]));
-  world.settle();
-}
 
 /** A client with a session over some partitions of `t`, that keeps count of the epoch. */
 class Session {

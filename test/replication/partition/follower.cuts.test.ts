@@ -223,6 +223,21 @@ function pairWithHole(): ReplicaPair {
   return pair;
 }
 
+/** Broker 2 has led, and moved aside the first of two records that nobody fetched; 1 leads now, and has none. */
+function pairWithFirstHole(): ReplicaPair {
+  const pair = new ReplicaPair();
+  pair.controller.elect(2);
+  pair.update();
+  for (const value of ['a', 'b']) pair.produce(2, value, false);
+  pair.settle(2);
+  const node = pair.node(2);
+  node.stop(false);
+  node.disk.corrupt(path, 65, new Uint8Array([0xee]));
+  node.start();
+  pair.settle(2);
+  return pair;
+}
+
 test('a log with a hole is not told to be whole: the leader takes nobody in who has not fetched it anew', () => {
   const pair = pairWithHole();
   const node = pair.node(2);
@@ -252,16 +267,8 @@ test('damaged records are moved aside, and fetched again from the leader with al
 });
 
 test('what lies behind a hole goes where the leader’s log ends before it', () => {
-  const pair = new ReplicaPair();
-  pair.controller.elect(2);
-  pair.update();
-  for (const value of ['a', 'b']) pair.produce(2, value, false);
-  pair.settle(2);
+  const pair = pairWithFirstHole();
   const node = pair.node(2);
-  node.stop(false);
-  node.disk.corrupt(path, 65, new Uint8Array([0xee]));
-  node.start();
-  pair.settle(2);
   assert.deepEqual(pair.valuesOf(2), ['1b']);
   pair.controller.elect(1);
   pair.update();
@@ -276,16 +283,8 @@ test('what lies behind a hole goes where the leader’s log ends before it', () 
 
 /** Broker 1 has taken 2 for in sync, whose log has a hole at the beginning and a record behind it, and dies. */
 function pairElectingHole(): ReplicaPair {
-  const pair = new ReplicaPair();
-  pair.controller.elect(2);
-  pair.update();
-  for (const value of ['a', 'b']) pair.produce(2, value, false);
-  pair.settle(2);
+  const pair = pairWithFirstHole();
   const node = pair.node(2);
-  node.stop(false);
-  node.disk.corrupt(path, 65, new Uint8Array([0xee]));
-  node.start();
-  pair.settle(2);
   pair.controller.unfence(2);
   pair.update();
   pair.settle(2);

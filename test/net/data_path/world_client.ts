@@ -1,0 +1,44 @@
+/** What most tests of produce and fetch begin with: a shard with a topic `t`, a client of it, and records in it. */
+import assert from 'node:assert/strict';
+import { WorldConnection } from './client.ts';
+import { fetch, fetchedOne, produce, valuesIn } from './requests.ts';
+import { ShardWorld, type WorldOptions } from './shard_world.ts';
+
+/** A topic `t` with three partitions, unless the options have others. */
+export async function withClient(
+  options: WorldOptions = {},
+): Promise<{ world: ShardWorld; client: WorldConnection }> {
+  const world = await ShardWorld.start({ topics: [['t', 3]], ...options });
+  world.settle();
+  return { world, client: new WorldConnection(world) };
+}
+
+/** Appends and flushes; each batch in a request of its own. */
+export function put(
+  world: ShardWorld,
+  topic: string,
+  partition: number,
+  ...batches: Uint8Array[]
+): void {
+  const client = new WorldConnection(world);
+  for (const records of batches)
+    client.send('Produce', 9, produce(world, 9, -1, [{ topic, partition, records }]));
+  world.settle();
+}
+
+/** What consumers read in the partition. */
+export function stored(world: ShardWorld, topic = 't', partition = 0): string[] {
+  const client = new WorldConnection(world);
+  const answer = client.call(
+    'Fetch',
+    12,
+    fetch(world, 12, [{ topic, partition }], { maxWaitMs: 0 }),
+  );
+  const { records } = fetchedOne(answer);
+  return valuesIn(records);
+}
+
+/** All request memory was given back. */
+export function assertNoMemoryHeld({ memory }: ShardWorld): void {
+  assert.deepEqual([memory.slabs.usedBytes, memory.budget.usedBytes], [0, 0]);
+}

@@ -39,7 +39,7 @@ export interface BrokerLifecycleOptions {
   readonly appliedOffset: () => number;
   /** The longest that a thread of this process has been silent. */
   readonly silentMs: () => number;
-  /** False when no other member of the quorum can be reached: then no controller can let the broker go. */
+  /** False when no other member of the quorum is there: then no controller can let the broker go. */
   readonly canBeLetGo: () => boolean;
   /** Ids of log directories that have failed. */
   readonly offlineLogDirs: () => readonly string[];
@@ -137,15 +137,18 @@ export class BrokerLifecycle {
    * be reached. Never rejects.
    */
   async shutDown(): Promise<void> {
-    const { logger } = this.#options;
-    const { canBeLetGo } = this.#options;
+    const { logger, canBeLetGo } = this.#options;
     const wasKnown = this.#brokerEpoch >= 0 && this.#state !== 'registering';
     this.#enter('leaving');
     this.#stopTimer();
     await this.#beating;
     const startedMs = performance.now();
     let answeredMs = startedMs;
-    while (wasKnown && canBeLetGo()) {
+    while (wasKnown) {
+      if (!canBeLetGo()) {
+        logger.info('no other node of the quorum is there: leadership stays where it is');
+        break;
+      }
       const reply = await this.#ask(limits.leavingSilenceMs);
       const nowMs = performance.now();
       if (reply.result !== null) answeredMs = nowMs;

@@ -142,7 +142,7 @@ export class ClusterNode implements ControllerService, LeaderWatcher {
       sessionTimeoutMs: config.quorum.brokerSessionTimeoutMs,
       appliedOffset: () => host.appliedOffset,
       silentMs,
-      canBeLetGo: () => config.quorum.voters.some(({ nodeId }) => this.links.isReached(nodeId)),
+      canBeLetGo: () => config.quorum.voters.some(({ nodeId }) => this.#isThere(nodeId)),
       offlineLogDirs: () => [],
       logger,
     });
@@ -226,6 +226,11 @@ export class ClusterNode implements ControllerService, LeaderWatcher {
         void host.applied(lastOffset).then(() => this.#lifecycle?.hasten());
         return;
       }
+  }
+
+  /** A leader calls nobody once it is known: those who have restarted since it knows by their calls alone. */
+  #isThere(nodeId: number): boolean {
+    return this.links.isReached(nodeId) || this.#listener.hasCaller(nodeId);
   }
 
   #addressOf(nodeId: number): PeerAddress | null {

@@ -73,6 +73,11 @@ export class ControllerListener {
       this.#acceptors.push(await this.#accept(listener));
   }
 
+  /** Whether a connection is open on which the node has said something. */
+  hasCaller(nodeId: number): boolean {
+    return [...this.#nodeOf.values()].includes(nodeId);
+  }
+
   /** Stops listening and closes all connections, after `graceMs` even those with requests that run. */
   async close(graceMs: number): Promise<void> {
     // An acceptor that serves its sockets itself has ended when the last of them has.

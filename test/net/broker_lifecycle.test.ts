@@ -176,6 +176,7 @@ test('a controlled shutdown asks nobody when nobody is left', async () => {
   world.canBeLetGo = false;
   await world.lifecycle.shutDown();
   assert(world.beats.every(({ wantShutDown }) => !wantShutDown));
+  assert.match(world.lines.at(-1)!, /leadership stays where it is/);
 });
 
 test('a broker that never registered stops at once', async () => {

@@ -29,6 +29,8 @@ const kinds: Readonly<Record<string, (cluster: Cluster, id: number) => Promise<v
   'kill -9': (cluster, id) => cluster.kill(id),
   SIGTERM: async (cluster, id) => {
     assert.deepEqual(await cluster.stop(id), { code: 0, signal: null });
+    // Also when it led the quorum since before the others restarted, and so has called none of them.
+    assert.doesNotMatch(cluster.broker(id).output, /leadership stays where it is/);
   },
   SIGSTOP: async (cluster, id) => cluster.pause(id),
 };

@@ -30,7 +30,8 @@ export const suites: Readonly<Record<string, Suite>> = {
   unit: {
     belongs: (path) => !inFolder(path, 'compat', 'scenario') && !isLong(path),
     timeoutMs: 120_000,
-    jobs: 2,
+    // One more than the least machine has processors: many tests wait for brokers and time-outs half of their time.
+    jobs: 3,
   },
   compat: {
     belongs: (path) => inFolder(path, 'compat'),

@@ -305,7 +305,10 @@ func (l *life) changed(topics map[string][]int32, isOurs bool) {
 			}
 		}
 	}
-	l.note(map[string]any{"assigned": slices.Sorted(maps.Keys(l.owned))})
+	// Never nil, which would be null in JSON.
+	owned := slices.AppendSeq([]int32{}, maps.Keys(l.owned))
+	slices.Sort(owned)
+	l.note(map[string]any{"assigned": owned})
 }
 
 func (l *life) processed(r *kgo.Record) {

@@ -386,7 +386,7 @@ export class Shard {
   #wakeAll(): void {
     const woken = this.#woken;
     this.#woken = [];
-    for (const wait of woken) this.#purgatory.wake(wait);
+    if (woken.length > 0) this.#purgatory.wake(woken);
   }
 
   #checkpoint(): void {

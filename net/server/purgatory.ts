@@ -76,12 +76,17 @@ export class Purgatory<Key extends Awaited> {
     return parked;
   }
 
-  /** Lets every request parked under the key try to complete. Returns how many did. */
-  wake(key: Key): number {
-    if (!this.hasWaiters(key)) return 0;
+  /**
+   * Lets every request parked under the keys try to complete, once each: a look of one that waits for thousands of partitions
+   * visits them all, and thousands may change together. Returns how many did.
+   */
+  wake(keys: readonly Key[]): number {
     let completed = 0;
-    // A copy: completing may park the client's next request under the same key, to be looked at another time.
-    for (const parked of [...(key.waiters as Parked<Key>[])]) {
+    // A copy: completing may park the client's next request under the same keys, to be looked at another time.
+    const found = new Set<Parked<Key>>();
+    for (const { waiters } of keys)
+      for (const parked of (waiters ?? []) as Parked<Key>[]) found.add(parked);
+    for (const parked of found) {
       if (parked.heapIndex < 0 || !parked.request.tryComplete()) continue;
       completed += 1;
       this.cancel(parked);

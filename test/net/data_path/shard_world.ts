@@ -307,7 +307,7 @@ export class ShardWorld {
   wake(): void {
     const woken = this.#woken;
     this.#woken = [];
-    for (const wait of new Set(woken)) this.services.purgatory.wake(wait);
+    this.services.purgatory.wake(woken);
   }
 
   /** Ends the flushes under way. */

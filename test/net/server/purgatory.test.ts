@@ -58,13 +58,13 @@ test('a request completes when one of its keys is woken, and only then', () => {
   const purgatory = new Purgatory(new FakeClock());
   purgatory.park(parkable('a', log), [keys['t-0'], keys['t-1']], 500);
   purgatory.park(parkable('b', log), [keys['t-1']], 500);
-  assert.equal(purgatory.wake(keys['t-2']), 0);
-  assert.equal(purgatory.wake(keys['t-0']), 1);
+  assert.equal(purgatory.wake([keys['t-2']]), 0);
+  assert.equal(purgatory.wake([keys['t-0']]), 1);
   assert.deepEqual(log, ['a completed']);
-  assert.equal(purgatory.wake(keys['t-0']), 0);
+  assert.equal(purgatory.wake([keys['t-0']]), 0);
   assert(!purgatory.hasWaiters(keys['t-0']));
   assert(purgatory.hasWaiters(keys['t-1']));
-  assert.equal(purgatory.wake(keys['t-1']), 1);
+  assert.equal(purgatory.wake([keys['t-1']]), 1);
   assert.deepEqual(log, ['a completed', 'b completed']);
   assert.equal(purgatory.size, 0);
 });
@@ -79,7 +79,7 @@ test('a request that has not got enough stays parked until its deadline', () => 
     500,
   );
   purgatory.park(parkable('b', log), [keys['t-2']], 100);
-  purgatory.wake(keys['t-1']);
+  purgatory.wake([keys['t-1']]);
   clock.advanceTo(99);
   assert.deepEqual(log, ['a tried']);
   clock.advanceTo(100);
@@ -96,7 +96,7 @@ test('long polls that end early do not move the timer each time', () => {
   for (let at = 0; at < 100; at += 1) {
     purgatory.park(parkable('x', []), [keys['t-1']], 500);
     clock.ms += 1;
-    purgatory.wake(keys['t-1']);
+    purgatory.wake([keys['t-1']]);
   }
   assert.equal(clock.timersSet, 1);
 });
@@ -117,12 +117,12 @@ test('requests may park, wake and cancel from within', () => {
   };
   purgatory.cancel(other);
   purgatory.park(greedy, [keys.k], 500);
-  purgatory.wake(keys.k);
+  purgatory.wake([keys.k]);
   assert.equal(again, 1);
   assert.equal(purgatory.size, 1, 'what was parked during the wake is for the next one');
   assert.deepEqual(log, []);
   assert.equal(purgatory.cancel(other), false);
-  purgatory.wake(keys.k);
+  purgatory.wake([keys.k]);
   assert.deepEqual(log, ['second completed']);
 });
 
@@ -185,6 +185,20 @@ test('the longest wait there is in a request fits a timer, rounding and all', ()
   new Purgatory(clock).park(parkable('a', log), [keys.k], 0x7fffffff);
   clock.advanceTo(clock.ms + 1);
   assert.deepEqual(log, []);
+});
+
+test('a request under many keys that are woken together tries once', () => {
+  const log: string[] = [];
+  const purgatory = new Purgatory(new FakeClock());
+  const all = [keys['t-0'], keys['t-1'], keys['t-2']];
+  purgatory.park(
+    parkable('a', log, () => false),
+    all,
+    500,
+  );
+  purgatory.park(parkable('b', log), [keys['t-2']], 500);
+  assert.equal(purgatory.wake([...all, keys.k]), 1);
+  assert.deepEqual(log, ['a tried', 'b completed']);
 });
 
 test.run();

@@ -196,3 +196,16 @@ function leavesHistory(
     lastFetchedEpoch >= 0 && !log.epochs.reaches(lastFetchedEpoch, fetchOffset, log.logEndOffset)
   );
 }
+
+/** Nothing of it will be sent. */
+export function drop(look: Look | null | undefined): void {
+  if (look?.slice == null) return;
+  look.slice.segment.unpin();
+  look.slice = null;
+}
+
+/** There are records, as far as the log goes, and none as far as the answer does. */
+export function holdBack(look: Look): void {
+  drop(look);
+  look.bytes = 0;
+}

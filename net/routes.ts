@@ -9,12 +9,16 @@ import type { MetadataImage, TopicImage } from '../replication/metadata/image.ts
 import { type FollowersWait, PartitionLeader } from '../replication/partition/leader.ts';
 import type { PlacedPartition, Placements } from './fabric/placements.ts';
 import type { PartitionTable } from './partition_table.ts';
+import type { FetchSession } from './server/fetch_sessions.ts';
 
 /** Where a partition is. */
 export type Place = PartitionLeader | PlacedPartition;
 
-/** What a waiting fetch waits under: the partition, or, where a follower reads, what is written to it. */
-export type FetchWait = Place | FollowersWait;
+/**
+ * What a waiting fetch waits under: the partition, or, where a follower reads, what is written to it, and its session for
+ * what rests in that.
+ */
+export type FetchWait = Place | FollowersWait | FetchSession;
 
 /** Whether the partition is on this shard. */
 export function isHere(place: Place): place is PartitionLeader {

@@ -311,6 +311,7 @@ export class Shard {
       fetchSessions: new FetchSessions(
         this.#share(config.maxIncrementalFetchSessionCacheSlots),
         () => randomInt(1, sessionIdEnd),
+        (session) => this.#wake(session),
       ),
       purgatory: this.#purgatory,
       produceTimeouts: this.#produceTimeouts,

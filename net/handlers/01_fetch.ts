@@ -58,6 +58,7 @@ function sessionRequest(request: FetchRequest, usesTopicIds: boolean): FetchSess
         lastFetchedEpoch: one.lastFetchedEpoch,
         toldHighWatermark: -1,
         toldLogStartOffset: -1,
+        restsAt: null,
       });
   const forgotten = request.forgottenTopicsData.flatMap(({ topic, topicId, partitions: indexes }) =>
     indexes.map((index) => partitionKey(topic, topicId, index)),

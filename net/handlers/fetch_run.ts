@@ -6,15 +6,20 @@
  *
  * Partitions of other shards are looked at first, all at once, and those of this shard when the last answer is in. So a
  * fetch of this shard's partitions alone never leaves its turn.
+ *
+ * A follower's fetch passes by what rests in its session (see `FetchSessions.rest`) and waits under the session as well: an
+ * idle one visits nothing.
  */
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import type { ColdRead } from '../../engine/ports.ts';
 import { coldTriesMax, warm } from '../cold_looks.ts';
 import type { PlacedPartition } from '../fabric/placements.ts';
 import {
+  drop,
   failedLook,
   type HeldSlice,
   hasNothingNew,
+  holdBack,
   type Look,
   type LookingReplica,
   lookAt,
@@ -64,7 +69,8 @@ export class FetchRun implements Parkable {
   readonly #sessionId: number;
   readonly #session: FetchSession | null;
   readonly #incremental: boolean;
-  readonly #partitions: readonly FetchPartition[];
+  /** Grows by those of the session whose rest ends meanwhile. */
+  readonly #partitions: FetchPartition[];
   /** Runs parallel to `#partitions`. */
   #places: (Place | ErrorCode)[] = [];
   /** By index in `#partitions`; empty when all are of this shard. */
@@ -77,6 +83,8 @@ export class FetchRun implements Parkable {
   /** On the monotonic clock of the purgatory; 0 before the first look has ended. */
   #deadlineMs = 0;
   #parked: Parked<FetchWait> | null = null;
+  /** Partitions that it is parked under. */
+  #parkedCount = 0;
   /** The follower that fetches; null: a consumer does. */
   readonly #replica: LookingReplica | null;
   /** The time to wait is over: what is found is the answer. */
@@ -96,16 +104,22 @@ export class FetchRun implements Parkable {
     this.#session = resolved.session;
     this.#incremental = resolved.incremental;
     this.#replica = this.#replicaOf(request);
+    if (this.#session !== null) services.fetchSessions.identify(this.#session, this.#replica);
     // A copy: answering moves partitions to the end of the session that it came from.
     this.#partitions = [...resolved.partitions];
+    if (this.#session !== null) this.#session.disturbed = [];
   }
 
   start(): void {
-    if (this.#request.maxWaitMs <= 0 || this.#partitions.length === 0) this.#isExpired = true;
+    const count = this.#session?.partitions.size ?? this.#partitions.length;
+    if (this.#request.maxWaitMs <= 0 || count === 0) this.#isExpired = true;
     else this.#deadlineMs = this.#services.purgatory.nowMs() + this.#request.maxWaitMs;
     this.#ctx.onAbort = () => this.#abort();
     if (this.#replica !== null) this.#ctx.onOvertaken = () => this.#endWait();
     this.#look();
+    // Now that what it names has been looked at, it speaks for what rests.
+    if (this.#session !== null && this.#replica !== null)
+      this.#session.lastFetchMs = this.#replica.nowMs;
   }
 
   tryComplete(): boolean {
@@ -137,6 +151,7 @@ export class FetchRun implements Parkable {
 
   /** Looks at every partition, and answers if there is enough; true when it has answered within this call. */
   #look(): boolean {
+    for (const one of this.#session?.disturbed.splice(0) ?? []) this.#partitions.push(one);
     this.#places = this.#partitions.map((asked) => this.#find(asked));
     this.#places.forEach((place, index) => {
       if (typeof place !== 'number' && !isHere(place)) this.#lookElsewhere(place, index);
@@ -199,9 +214,13 @@ export class FetchRun implements Parkable {
   }
 
   #park(): void {
-    if (this.#parked !== null) return;
     const { purgatory } = this.#services;
-    const places: FetchWait[] = [];
+    if (this.#parked !== null) {
+      if (this.#parkedCount === this.#partitions.length) return;
+      purgatory.cancel(this.#parked);
+    }
+    this.#parkedCount = this.#partitions.length;
+    const places: FetchWait[] = this.#session === null ? [] : [this.#session];
     for (const place of this.#places)
       if (typeof place !== 'number')
         places.push(this.#replica !== null && isHere(place) ? place.followers : place);
@@ -295,6 +314,7 @@ export class FetchRun implements Parkable {
     let last: FetchPartition | null = null;
     looks.forEach((look, index) => {
       const asked = this.#partitions[index]!;
+      if (look === nothingNew) this.#rest(asked, this.#places[index]!);
       if (!this.#isNews(asked, look)) return;
       if (last === null || last.topic !== asked.topic || last.topicId !== asked.topicId) {
         partitions = [];
@@ -306,6 +326,11 @@ export class FetchRun implements Parkable {
     });
     const answer = { sessionId: this.#sessionId, responses };
     if (!this.#ctx.respond<'Fetch'>('FetchResponse', answer)) for (const look of looks) drop(look);
+  }
+
+  #rest(asked: FetchPartition, place: Place | ErrorCode): void {
+    if (this.#session === null || typeof place === 'number' || !isHere(place)) return;
+    this.#services.fetchSessions.rest(this.#session, asked, place);
   }
 
   #noteSent(asked: FetchPartition, bytes: number): void {
@@ -364,19 +389,6 @@ function isStillEmpty({ place, movesBefore, look }: RemoteLook, now: PlacedParti
     look.bytes === 0 &&
     look.diverging === null
   );
-}
-
-/** Nothing of it will be sent. */
-function drop(look: Look | null | undefined): void {
-  if (look?.slice == null) return;
-  look.slice.segment.unpin();
-  look.slice = null;
-}
-
-/** There are records, as far as the log goes, and none as far as the answer does. */
-function holdBack(look: Look): void {
-  drop(look);
-  look.bytes = 0;
 }
 
 /** The records as a range of their file; the pin goes along, and ends when the range has been sent. */

@@ -214,6 +214,8 @@ export class LogRetention {
       const names = log.deletion.removeInPlace(offset);
       if (names.length === 0) return;
       for (const name of names) this.#removeFile(log, name);
+      // Those who wait are to hear of it.
+      leader.advanceLogStart(log.logStartOffset);
       await this.#turn();
     }
   }

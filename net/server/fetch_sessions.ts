@@ -1,6 +1,7 @@
 /**
  * Incremental fetch sessions (KIP-227): what a consumer fetches and what it was last told, so that
- * neither side repeats it with every request.
+ * neither side repeats it with every request. And who looks at what: a follower's partitions in which nothing happens rest,
+ * and no fetch visits them until their leaders say so.
  *
  * Thread: the shard that owns the connection. Concurrency: none; a session serves one request at a
  * time, because its client waits for each answer. Durability: none, a lost session is made anew.
@@ -12,7 +13,12 @@
  *   any     --epoch -1 or 0---> (none)         closed by its client; 0 then starts another
  *   any     --evicted---------> (none)         by a newer session when the cache is full
  */
+import type { Awaited } from '../../engine/awaited.ts';
 import { ErrorCode } from '../../engine/error_code.gen.ts';
+import type { RestingFetch } from '../../replication/partition/isr.ts';
+import type { PartitionLeader } from '../../replication/partition/leader.ts';
+
+type RestingPlace = Pick<PartitionLeader, 'rest' | 'disturb'>;
 
 /** What the client asks for in one partition, and what it was told last. One object a partition. */
 export interface FetchPartition {
@@ -30,16 +36,26 @@ export interface FetchPartition {
   /** As in the last answer; -1: never told, or it was an error, so that the next answer says it again. */
   toldHighWatermark: number;
   toldLogStartOffset: number;
+  /** The leader with which it rests. */
+  restsAt: RestingPlace | null;
 }
 
-export interface FetchSession {
+/** What a fetch of a session with nothing to look at waits under. */
+export interface FetchSession extends Awaited {
   readonly id: number;
   /** Invariant: between 1 and 2^31 - 1; the epoch that the client's next request must carry. */
   epoch: number;
   /** Topics by id (Fetch 13 and newer) or by name; a client may not switch within a session. */
   readonly usesTopicIds: boolean;
-  /** In the order in which they are served; one that gave data goes to the end (fairness). */
   readonly partitions: Map<string, FetchPartition>;
+  /** Those that do not rest, in the order in which they are served; one that gave data goes to the end (fairness). */
+  readonly active: Set<FetchPartition>;
+  /** Those that have become active since the request under way has begun. */
+  disturbed: FetchPartition[];
+  /** Whose it is, if it is a follower's: the broker and the epoch that it is registered with. */
+  follower: { readonly brokerId: number; readonly brokerEpoch: number } | null;
+  /** When a fetch last spoke for what rests, on the monotonic clock. */
+  lastFetchMs: number;
   lastUsedMs: number;
   readonly createdMs: number;
 }
@@ -82,14 +98,20 @@ export class FetchSessions {
   readonly #sessions = new Map<number, FetchSession>();
   readonly #slotsMax: number;
   readonly #randomId: () => number;
+  readonly #onDisturbed: (session: FetchSession) => void;
 
   /**
    * `slotsMax` sessions at the most (`max.incremental.fetch.session.cache.slots`); `randomId` draws
-   * a positive int32, and is asked again when the id is taken.
+   * a positive int32, and is asked again when the id is taken; `onDisturbed` wakes the fetch that waits under the session.
    */
-  constructor(slotsMax: number, randomId: () => number) {
+  constructor(
+    slotsMax: number,
+    randomId: () => number,
+    onDisturbed: (session: FetchSession) => void = () => {},
+  ) {
     this.#slotsMax = slotsMax;
     this.#randomId = randomId;
+    this.#onDisturbed = onDisturbed;
   }
 
   get size(): number {
@@ -114,8 +136,30 @@ export class FetchSessions {
       sessionId: session.id,
       incremental: true,
       session,
-      partitions: session.partitions.values(),
+      partitions: session.active,
     };
+  }
+
+  /**
+   * The fetch has found nothing new in the partition: if the leader agrees, those of the session pass it by from now on,
+   * until the leader has something or the follower asks for something else.
+   */
+  rest(session: FetchSession, asked: FetchPartition, leader: RestingPlace): void {
+    const { follower } = session;
+    if (follower === null || !session.active.has(asked)) return;
+    if (!leader.rest(follower.brokerId, new Rest(session, asked, this.#onDisturbed))) return;
+    asked.restsAt = leader;
+    session.active.delete(asked);
+  }
+
+  /** Whose request this is; null: a consumer's. What rests does so for one life of one broker. */
+  identify(session: FetchSession, follower: FetchSession['follower']): void {
+    const before = session.follower;
+    const isSame =
+      before?.brokerId === follower?.brokerId && before?.brokerEpoch === follower?.brokerEpoch;
+    if (isSame) return;
+    for (const asked of session.partitions.values()) endRest(session, asked);
+    session.follower = follower;
   }
 
   /** Forgets a session, for example when its connection is gone and the client cannot come back to it. */
@@ -141,7 +185,7 @@ export class FetchSessions {
       sessionId: created.id,
       incremental: false,
       session: created,
-      partitions: created.partitions.values(),
+      partitions: created.active,
     };
   }
 
@@ -152,7 +196,12 @@ export class FetchSessions {
       id,
       epoch: 1,
       usesTopicIds: request.usesTopicIds,
+      waiters: null,
       partitions: new Map(),
+      active: new Set(),
+      disturbed: [],
+      follower: null,
+      lastFetchMs: nowMs,
       lastUsedMs: nowMs,
       createdMs: nowMs,
     };
@@ -178,6 +227,39 @@ export class FetchSessions {
   }
 }
 
+/** What the leader of a resting partition holds. */
+class Rest implements RestingFetch {
+  readonly #session: FetchSession;
+  readonly #asked: FetchPartition;
+  readonly #onDisturbed: (session: FetchSession) => void;
+
+  constructor(
+    session: FetchSession,
+    asked: FetchPartition,
+    onDisturbed: (session: FetchSession) => void,
+  ) {
+    this.#session = session;
+    this.#asked = asked;
+    this.#onDisturbed = onDisturbed;
+  }
+
+  get lastFetchMs(): number {
+    return this.#session.lastFetchMs;
+  }
+
+  disturb(): void {
+    const session = this.#session;
+    this.#asked.restsAt = null;
+    session.active.add(this.#asked);
+    session.disturbed.push(this.#asked);
+    this.#onDisturbed(session);
+  }
+}
+
+function endRest({ follower }: FetchSession, asked: FetchPartition): void {
+  if (follower !== null) asked.restsAt?.disturb(follower.brokerId);
+}
+
 /** Adds, changes and forgets partitions. What the client was told of a partition stays when it stays. */
 function update(session: FetchSession, request: FetchSessionRequest): void {
   for (const wanted of request.partitions) {
@@ -185,8 +267,10 @@ function update(session: FetchSession, request: FetchSessionRequest): void {
     const known = session.partitions.get(key);
     if (known === undefined) {
       session.partitions.set(key, wanted);
+      session.active.add(wanted);
       continue;
     }
+    endRest(session, known);
     known.fetchOffset = wanted.fetchOffset;
     known.maxBytes = wanted.maxBytes;
     known.currentLeaderEpoch = wanted.currentLeaderEpoch;
@@ -195,12 +279,16 @@ function update(session: FetchSession, request: FetchSessionRequest): void {
     known.toldHighWatermark = wanted.toldHighWatermark;
     known.toldLogStartOffset = wanted.toldLogStartOffset;
   }
-  for (const key of request.forgotten) session.partitions.delete(key);
+  for (const key of request.forgotten) {
+    const known = session.partitions.get(key);
+    if (known === undefined) continue;
+    endRest(session, known);
+    session.partitions.delete(key);
+    session.active.delete(known);
+  }
 }
 
 /** A partition that gave data is served last next time, so that a small `max_bytes` starves no other. */
 export function moveToEnd(session: FetchSession, partition: FetchPartition): void {
-  const key = partitionKey(partition.topic, partition.topicId, partition.partition);
-  if (!session.partitions.delete(key)) return;
-  session.partitions.set(key, partition);
+  if (session.active.delete(partition)) session.active.add(partition);
 }

@@ -63,6 +63,17 @@ export interface InSyncReplicasOptions {
   readonly propose: (proposal: IsrProposal) => void;
 }
 
+/**
+ * The fetches of a follower that has all there is in a partition: they come again and again, and pass it by until they are
+ * disturbed. Each counts as one that asked for the log's end.
+ */
+export interface RestingFetch {
+  /** When the last of them came, on the monotonic clock. */
+  readonly lastFetchMs: number;
+  /** The rest is over: the next fetch is to look at the partition. */
+  disturb(): void;
+}
+
 /** Kafka's UNKNOWN_OFFSET: the follower has not fetched from this leader in this epoch. */
 const unknownOffset = -1;
 
@@ -76,6 +87,8 @@ interface Progress {
   leaderEndThen: number;
   /** When it last had all that the leader had. */
   lastCaughtUpMs: number;
+  /** While it rests, both times are those of its fetches. */
+  resting: RestingFetch | null;
 }
 
 interface Pending {
@@ -124,6 +137,7 @@ export class InSyncReplicas {
 
   /** This broker leads with a new epoch: nothing is known of the followers any more. */
   begin(state: ReplicaSet, epochStartOffset: number, nowMs: number): void {
+    this.disturbAll();
     this.#followers = [];
     this.#nowMs = nowMs;
     this.#epochStartOffset = epochStartOffset;
@@ -159,6 +173,7 @@ export class InSyncReplicas {
     if (follower === undefined) return ErrorCode.UNKNOWN_LEADER_EPOCH;
     if (brokerEpoch >= 0 && brokerEpoch < follower.brokerEpoch)
       return ErrorCode.NOT_LEADER_OR_FOLLOWER;
+    disturb(follower);
     // Another life of the broker: what the one before had says nothing of it.
     if (brokerEpoch !== follower.brokerEpoch && !this.#maximal.includes(brokerId))
       forgetPace(follower);
@@ -173,6 +188,30 @@ export class InSyncReplicas {
     follower.lastFetchMs = nowMs;
     follower.leaderEndThen = leaderEnd;
     return ErrorCode.NONE;
+  }
+
+  /**
+   * After `fetched`: the follower's fetches need not look again before they are disturbed, for they would find nothing and
+   * nobody would learn anything from them. False: this one has to.
+   */
+  rest(brokerId: number, leaderEnd: number, fetch: RestingFetch): boolean {
+    const follower = this.#follower(brokerId);
+    if (follower === undefined || follower.endOffset !== leaderEnd) return false;
+    if (this.#pending !== null || !this.#state.isr.includes(brokerId)) return false;
+    disturb(follower);
+    follower.resting = fetch;
+    return true;
+  }
+
+  /** The follower's fetch has changed: it says where it is. */
+  disturb(brokerId: number): void {
+    const follower = this.#follower(brokerId);
+    if (follower !== undefined) disturb(follower);
+  }
+
+  /** Something is about to change for the followers: each looks again. */
+  disturbAll(): void {
+    for (const follower of this.#followers) disturb(follower);
   }
 
   /** After `fetched`: asks for the follower to be taken in when it may be. */
@@ -197,9 +236,8 @@ export class InSyncReplicas {
       return;
     }
     const { isr } = this.#state;
-    if (isr.length <= 1) return;
-    const kept = isr.filter((id) => !this.#isLagging(id, leaderEnd));
-    if (kept.length < isr.length) this.#propose(kept);
+    if (isr.length <= 1 || !this.#isAnyLagging(leaderEnd)) return;
+    this.#propose(isr.filter((id) => !this.#isLagging(id, leaderEnd)));
   }
 
   /**
@@ -268,6 +306,12 @@ export class InSyncReplicas {
     return registered >= 0 && brokerEpoch === registered;
   }
 
+  /** Without a closure or a list: every second every leader is asked, and nearly always nobody lags. */
+  #isAnyLagging(leaderEnd: number): boolean {
+    for (const id of this.#state.isr) if (this.#isLagging(id, leaderEnd)) return true;
+    return false;
+  }
+
   #isLagging(id: number, leaderEnd: number): boolean {
     const follower = this.#follower(id);
     if (follower === undefined || follower.endOffset === leaderEnd) return false;
@@ -297,6 +341,7 @@ export class InSyncReplicas {
 
   #commit(state: ReplicaSet, pending: Pending | null = null): void {
     const { isr, replicas } = state;
+    this.disturbAll();
     for (const follower of this.#followers) {
       const wasIn = this.#state.isr.includes(follower.brokerId);
       const isIn = isr.includes(follower.brokerId);
@@ -323,8 +368,19 @@ export class InSyncReplicas {
       lastFetchMs: 0,
       leaderEndThen: unknownOffset,
       lastCaughtUpMs: isr.includes(brokerId) ? this.#nowMs : Number.NEGATIVE_INFINITY,
+      resting: null,
     };
   }
+}
+
+/** What its fetches have said meanwhile: that it had all there was. */
+function disturb(follower: Progress): void {
+  const { resting } = follower;
+  if (resting === null) return;
+  follower.resting = null;
+  follower.lastFetchMs = Math.max(follower.lastFetchMs, resting.lastFetchMs);
+  follower.lastCaughtUpMs = Math.max(follower.lastCaughtUpMs, resting.lastFetchMs);
+  resting.disturb();
 }
 
 /** It has been away, or too slow: before anybody waits for it to come back, it has to keep pace anew. */

@@ -27,6 +27,7 @@ import {
   type IsrAnswer,
   type IsrProposal,
   type ReplicaSet,
+  type RestingFetch,
 } from './isr.ts';
 import { type PartitionReplica, safeEndOf } from './replica.ts';
 
@@ -231,6 +232,7 @@ export class PartitionLeader implements PartitionReplica, Awaited {
       result,
     );
     if (error !== ErrorCode.NONE) return error;
+    this.#isr.disturbAll();
     waiter.endOffset = result.lastOffset + 1;
     // The first attempt of a duplicate may still be on its way to the disk: its success is not ours to claim.
     if (result.duplicate && waiter.endOffset <= this.log.writtenOffset)
@@ -298,12 +300,26 @@ export class PartitionLeader implements PartitionReplica, Awaited {
     return ErrorCode.NONE;
   }
 
+  /**
+   * A follower's fetch has found nothing new. True: there will be nothing before `fetch.disturb` is called.
+   */
+  rest(brokerId: number, fetch: RestingFetch): boolean {
+    const { logEndOffset } = this.log;
+    if (this.#refusal !== ErrorCode.NONE || this.#highWatermark < logEndOffset) return false;
+    return this.#isr.rest(brokerId, logEndOffset, fetch);
+  }
+
+  /** What the follower asks for has changed: its next fetch looks at the partition. */
+  disturb(brokerId: number): void {
+    this.#isr.disturb(brokerId);
+  }
+
   /** Leaves followers out that are too far behind. Call about once a second, with the monotonic clock. */
   tick(nowMs: number): void {
     if (this.#isr.isAlone || this.#refusal !== ErrorCode.NONE) return;
     this.#isr.tick(this.log.logEndOffset, nowMs);
     // Who has fallen behind does not hold the high watermark any more.
-    this.#advance();
+    if (this.#highWatermark < this.log.logEndOffset) this.#advance();
   }
 
   /** The controller's answer, or null when there was none: it is asked again with the next `tick`. */
@@ -328,6 +344,7 @@ export class PartitionLeader implements PartitionReplica, Awaited {
       `${this.topic}-${this.partition}: log start ${offset}, high watermark ${this.#highWatermark}`,
     );
     this.log.deletion.advanceLogStart(offset);
+    this.#isr.disturbAll();
     this.#onHighWatermark(this);
   }
 
@@ -340,6 +357,7 @@ export class PartitionLeader implements PartitionReplica, Awaited {
     this.#committing = [];
     for (const waiter of writing) waiter.onWritten(error);
     for (const waiter of committing) waiter.onCommitted(error);
+    this.#isr.disturbAll();
     this.#onHighWatermark(this);
     this.#onWritten(this);
   }

@@ -222,10 +222,14 @@ export class ShardWorld {
       topicRules: new TopicRules(image, live),
       throttle: makeThrottle('leader', config, image, new LocalCounter()),
       readAhead: this.readAhead,
-      fetchSessions: new FetchSessions(config.maxIncrementalFetchSessionCacheSlots, () => {
-        sessionId += 1;
-        return sessionId;
-      }),
+      fetchSessions: new FetchSessions(
+        config.maxIncrementalFetchSessionCacheSlots,
+        () => {
+          sessionId += 1;
+          return sessionId;
+        },
+        (session) => this.#woken.push(session),
+      ),
       purgatory: new Purgatory(clock),
       produceTimeouts: new Purgatory(clock),
       producerIds: new ProducerIds(quorum),

@@ -2,7 +2,10 @@ import assert from 'node:assert/strict';
 import { suite } from 'uvu';
 import { ErrorCode } from '../../../engine/error_code.gen.ts';
 import { encodeRequestFrame } from '../../../net/protocol/frame.ts';
-import type { FetchResponsePartitionData } from '../../../net/protocol/messages.gen.ts';
+import type {
+  FetchRequestInput,
+  FetchResponsePartitionData,
+} from '../../../net/protocol/messages.gen.ts';
 import type { RequestContext } from '../../../net/server/request_context.ts';
 import { WorldConnection } from '../data_path/client.ts';
 import {
@@ -139,6 +142,139 @@ test('within a session a follower hears of each change, once', async () => {
   const state = { replicas: [1, 2], isr: [1, 2], leaderEpoch: 2, partitionEpoch: 2 };
   world.leader('t').lead(state, world.clock.ms);
   assert.equal(code([]), ErrorCode.FENCED_LEADER_EPOCH);
+});
+
+/** Broker 2 follows three partitions within a session. */
+class Idle {
+  readonly world: ShardWorld;
+  /** Partitions that fetches have visited. */
+  visited: number[] = [];
+  readonly #client: WorldConnection;
+  #session = { sessionId: 0, sessionEpoch: 0 };
+
+  static async begin(): Promise<Idle> {
+    const { world } = await withClient();
+    const idle = new Idle(world);
+    idle.answer(partitions.map((partition) => ({ topic: 't', partition })));
+    idle.answer();
+    idle.visited = [];
+    return idle;
+  }
+
+  private constructor(world: ShardWorld) {
+    this.world = world;
+    this.#client = new WorldConnection(world);
+    for (const partition of partitions) {
+      const leader = world.leader('t', partition);
+      leader.lead({ replicas: [1, 2], isr: [1, 2], leaderEpoch: 1, partitionEpoch: 1 }, 0);
+      const { followerFetched } = leader;
+      leader.followerFetched = (...fetched) => {
+        this.visited.push(partition);
+        return followerFetched.apply(leader, fetched);
+      };
+    }
+  }
+
+  put(partition: number): void {
+    const client = new WorldConnection(this.world);
+    const produced = produce(this.world, 9, 1, [
+      { topic: 't', partition, records: batchOf(['a']) },
+    ]);
+    client.send('Produce', 9, produced);
+    this.world.settle();
+  }
+
+  send(wanted: readonly Wanted[] = [], rest: Partial<FetchRequestInput> = {}, replicaEpoch = 7) {
+    const replicaState = { replicaId: 2, replicaEpoch };
+    const request = fetch(this.world, 18, wanted, {
+      ...{ maxWaitMs: 500, ...this.#session, replicaState },
+      ...rest,
+    });
+    this.#session.sessionEpoch += 1;
+    return this.#client.send('Fetch', 18, request);
+  }
+
+  /** What a fetch is answered at its end. */
+  answer(...request: Parameters<Idle['send']>): FetchResponsePartitionData[] {
+    const sent = this.send(...request);
+    if (!sent.isAnswered) this.world.advance(500);
+    const response = sent.response();
+    this.#session.sessionId = response.sessionId;
+    return fetched(response);
+  }
+}
+
+const partitions = [0, 1, 2] as const;
+
+test('the fetches of an idle follower visit no partition', async () => {
+  const idle = await Idle.begin();
+  for (let round = 0; round < 3; round += 1) assert.deepEqual(idle.answer(), []);
+  assert.deepEqual(idle.visited, []);
+});
+
+test('a record ends the wait, and only its partition is visited; what comes after it does so, too', async () => {
+  const idle = await Idle.begin();
+  const waiting = idle.send();
+  idle.put(1);
+  const [answer, ...others] = fetched(waiting.response());
+  assert.deepEqual(
+    [answer?.partitionIndex, valuesIn(answer?.records ?? null), others],
+    [1, ['0 a'], []],
+  );
+  assert.deepEqual(new Set(idle.visited), new Set([1]));
+  const next = idle.send([{ topic: 't', partition: 1, offset: 1 }]);
+  assert.equal(next.isAnswered, false);
+  idle.put(1);
+  assert.deepEqual(valuesIn(fetchedOne(next.response()).records), ['1 a']);
+  assert.deepEqual(new Set(idle.visited), new Set([1]));
+});
+
+test('of what else happens to a resting partition the next answer tells', async () => {
+  const idle = await Idle.begin();
+  idle.put(0);
+  idle.answer([{ topic: 't', partition: 0, offset: 1 }]);
+  assert.deepEqual([idle.answer(), idle.answer()], [[], []]);
+  const codeAfter = (happens: () => void): (readonly [number, number, bigint])[] => {
+    const sent = idle.send();
+    happens();
+    idle.world.wake();
+    if (!sent.isAnswered) idle.world.advance(500);
+    return fetched(sent.response()).map(
+      ({ partitionIndex, errorCode, logStartOffset }) =>
+        [partitionIndex, errorCode, logStartOffset] as const,
+    );
+  };
+  const [first, second] = [idle.world.leader('t', 0), idle.world.leader('t', 1)];
+  assert.deepEqual(
+    codeAfter(() => first.advanceLogStart(1)),
+    [[0, ErrorCode.NONE, 1n]],
+  );
+  assert.deepEqual(
+    codeAfter(() => second.refuse(ErrorCode.KAFKA_STORAGE_ERROR)),
+    [[1, ErrorCode.KAFKA_STORAGE_ERROR, -1n]],
+  );
+});
+
+test('what the follower names or forgets rests no more', async () => {
+  const idle = await Idle.begin();
+  assert.equal(
+    idle.answer([{ topic: 't', partition: 2, offset: 5 }])[0]?.errorCode,
+    ErrorCode.OFFSET_OUT_OF_RANGE,
+  );
+  idle.answer([{ topic: 't', partition: 2, offset: 0 }]);
+  const forgotten = { topic: 't', topicId: idle.world.idOf('t'), partitions: [1] };
+  idle.answer([], { forgottenTopicsData: [forgotten] });
+  const waiting = idle.send();
+  idle.put(1);
+  assert.equal(waiting.isAnswered, false);
+  idle.world.advance(500);
+  assert.deepEqual(fetched(waiting.response()), []);
+});
+
+test('another life of the follower’s broker is looked at anew', async () => {
+  const idle = await Idle.begin();
+  assert.deepEqual(idle.answer([], {}, 8), []);
+  assert.deepEqual(new Set(idle.visited), new Set(partitions));
 });
 
 test.run();

@@ -23,6 +23,7 @@ function asked(partition: number, fetchOffset = 0): FetchPartition {
     lastFetchedEpoch: -1,
     toldHighWatermark: -1,
     toldLogStartOffset: -1,
+    restsAt: null,
   };
 }
 

@@ -6,6 +6,7 @@ import {
   type IsrAnswer,
   type IsrProposal,
   type ReplicaSet,
+  type RestingFetch,
 } from '../../../replication/partition/isr.ts';
 
 const test = suite('replicas in sync');
@@ -291,5 +292,66 @@ test('a replica that is moved away does not count any more, and a new one has to
   assert.equal(bench.fetch(2, 10, 10), ErrorCode.UNKNOWN_LEADER_EPOCH);
   assert.equal(bench.fetch(3, 0, 10), ErrorCode.NONE);
 });
+
+/** A fetch that rests, and counts how often it is disturbed. */
+class Resting implements RestingFetch {
+  lastFetchMs = 0;
+  disturbed = 0;
+
+  disturb(): void {
+    this.disturbed += 1;
+  }
+}
+
+test('who rests counts as one that asks for the log’s end with each fetch, and as no more once it is disturbed', () => {
+  const bench = new Bench([1, 2]);
+  const resting = new Resting();
+  bench.fetch(2, 10, 10, 0);
+  assert.equal(bench.isr.rest(2, 10, resting), true);
+  resting.lastFetchMs = 100_000;
+  bench.isr.tick(10, 200_000);
+  assert.deepEqual([bench.proposed, resting.disturbed], [[], 0], 'it has all there is');
+  // Something is appended.
+  bench.isr.disturbAll();
+  assert.equal(resting.disturbed, 1);
+  resting.lastFetchMs = 200_000;
+  bench.isr.tick(11, 100_000 + lagTimeMaxMs);
+  assert.deepEqual(bench.proposed, []);
+  bench.isr.tick(11, 100_001 + lagTimeMaxMs);
+  assert.deepEqual(bench.proposed, [[1]], 'it was last heard before that');
+});
+
+test('a follower that is behind, not in sync, or part of a proposal does not rest', () => {
+  const bench = new Bench([1, 2]);
+  const may = (id: number, leaderEnd: number): boolean =>
+    bench.isr.rest(id, leaderEnd, new Resting());
+  assert.equal(may(2, 0), false, 'it has not fetched');
+  bench.fetch(2, 9, 10);
+  assert.equal(may(2, 10), false);
+  bench.fetch(2, 10, 10);
+  bench.fetch(3, 10, 10);
+  assert.deepEqual([may(3, 10), may(4, 10), may(2, 10)], [false, false, true]);
+  bench.isr.maybeExpand(3, 10);
+  assert.equal(may(2, 10), false, 'the answer may be another set');
+  bench.answer([1, 2, 3]);
+  assert.deepEqual([may(2, 10), may(3, 10)], [true, true]);
+});
+
+for (const [what, change] of [
+  ['a fetch of its own', (bench: Bench) => bench.fetch(2, 10, 10)],
+  ['another fetch that rests', (bench: Bench) => bench.isr.rest(2, 10, new Resting())],
+  ['its own change', (bench: Bench) => bench.isr.disturb(2)],
+  ['a new epoch', (bench: Bench) => bench.isr.begin({ ...bench.state, leaderEpoch: 6 }, 10, 0)],
+  ['another set', (bench: Bench) => bench.isr.update({ ...bench.state, partitionEpoch: 8 })],
+] as const)
+  test(`${what} ends a rest, once`, () => {
+    const bench = new Bench([1, 2, 3]);
+    const resting = new Resting();
+    bench.fetch(2, 10, 10);
+    bench.isr.rest(2, 10, resting);
+    change(bench);
+    bench.isr.disturbAll();
+    assert.equal(resting.disturbed, 1);
+  });
 
 test.run();

@@ -5,6 +5,7 @@
 import { ErrorCode } from '../../../engine/error_code.gen.ts';
 import {
   type FetchPartition,
+  type FetchSession,
   FetchSessions,
   partitionKey,
 } from '../../../net/server/fetch_sessions.ts';
@@ -13,8 +14,12 @@ import type {
   ReplicaFetchRequest,
   ReplicaFetchResponse,
 } from '../../../replication/partition/fetch_exchange.ts';
+import type { PartitionLeader } from '../../../replication/partition/leader.ts';
 import type { FetchMessage } from './node_fetcher.ts';
 import type { SimProcess } from './sim_process.ts';
+
+/** Where the partition is led, if it is here. */
+export type LeaderOf = (asked: FetchPartition) => PartitionLeader | undefined;
 
 /** Looks at a partition for a follower. */
 export type LookForFollower = (
@@ -35,6 +40,8 @@ interface Waiting {
 
 interface Found {
   readonly answered: readonly AnsweredPartition[];
+  /** In which there was nothing new. */
+  readonly quiet: readonly FetchPartition[];
   /** Not to be kept waiting. */
   readonly isNews: boolean;
   /** The follower is told so. */
@@ -47,14 +54,16 @@ export class FetchServer {
   readonly #process: SimProcess;
   readonly #now: () => number;
   readonly #look: LookForFollower;
+  readonly #leaderOf: LeaderOf;
   readonly #sessions: FetchSessions;
   #waiting: Waiting[] = [];
   #lastSessionId = 0;
 
-  constructor(process: SimProcess, now: () => number, look: LookForFollower) {
+  constructor(process: SimProcess, now: () => number, look: LookForFollower, leaderOf: LeaderOf) {
     this.#process = process;
     this.#now = now;
     this.#look = look;
+    this.#leaderOf = leaderOf;
     this.#sessions = new FetchSessions(sessionsMax, () => {
       this.#lastSessionId += 1;
       return this.#lastSessionId;
@@ -84,18 +93,27 @@ export class FetchServer {
       answer({ errorCode: resolved.error, sessionId: 0, partitions: [] });
       return;
     }
-    const { sessionId, incremental } = resolved;
-    // Those of a session come from an iterator, which can be used once.
-    const partitions = [...resolved.partitions];
+    const { sessionId, incremental, session } = resolved;
+    if (session !== null) this.#sessions.identify(session, { brokerId, brokerEpoch });
+    // Those of a session change while the request waits: a rest may end.
     const look = (): Found =>
-      this.#lookAtAll(partitions, incremental, brokerId, brokerEpoch, request);
-    const respond = ({ answered, tell }: Found): void => {
+      this.#lookAtAll(resolved.partitions, incremental, brokerId, brokerEpoch, request);
+    const respond = ({ answered, quiet, tell }: Found): void => {
       tell();
+      if (session !== null) this.#rest(session, quiet);
       answer({ errorCode: ErrorCode.NONE, sessionId, partitions: answered });
     };
     const first = look();
+    if (session !== null) session.lastFetchMs = this.#now();
     if (first.isNews || request.maxWaitMs === 0) respond(first);
     else this.#park(brokerId, request.maxWaitMs, look, respond);
+  }
+
+  #rest(session: FetchSession, quiet: readonly FetchPartition[]): void {
+    for (const asked of quiet) {
+      const leader = this.#leaderOf(asked);
+      if (leader !== undefined) this.#sessions.rest(session, asked, leader);
+    }
   }
 
   /** There is more to read. */
@@ -128,13 +146,14 @@ export class FetchServer {
   }
 
   #lookAtAll(
-    partitions: readonly FetchPartition[],
+    partitions: Iterable<FetchPartition>,
     incremental: boolean,
     brokerId: number,
     brokerEpoch: number,
     { maxBytes }: ReplicaFetchRequest,
   ): Found {
     const answered: AnsweredPartition[] = [];
+    const quiet: FetchPartition[] = [];
     const tells: (() => void)[] = [];
     let bytesLeft = maxBytes;
     let isNews = false;
@@ -147,7 +166,10 @@ export class FetchServer {
       if (isUrgent) isNews = true;
       const isTold =
         one.toldHighWatermark === highWatermark && one.toldLogStartOffset === logStartOffset;
-      if (incremental && !isUrgent && isTold) continue;
+      if (incremental && !isUrgent && isTold) {
+        quiet.push(one);
+        continue;
+      }
       answered.push(found);
       tells.push(() => {
         const isPlain = errorCode === ErrorCode.NONE && found.diverging === null;
@@ -158,7 +180,7 @@ export class FetchServer {
     const tell = (): void => {
       for (const note of tells) note();
     };
-    return { answered, isNews, tell };
+    return { answered, quiet, isNews, tell };
   }
 }
 
@@ -174,5 +196,6 @@ function asked(one: ReplicaFetchRequest['partitions'][number]): FetchPartition {
     lastFetchedEpoch,
     toldHighWatermark: -1,
     toldLogStartOffset: -1,
+    restsAt: null,
   };
 }

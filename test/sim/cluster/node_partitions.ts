@@ -102,6 +102,7 @@ export class NodePartitions {
       process,
       () => clock.monotonicMs(),
       (...asked) => lookForFollower(shard, this.#image, options, ...asked),
+      ({ topicId, partition }) => shard.table.byId(topicId, partition),
     );
     this.#clients = new ClientServer(options, shard, this.#image);
     this.#groups = this.#makeGroups();

@@ -37,6 +37,8 @@ interface Entry {
   isWriting: boolean;
   /** More than log starts. */
   isChanged: boolean;
+  /** All files have been written in this run, and none has failed since: what they say need not be written again. */
+  isStored: boolean;
   startsWaiting: WaitingStarts[];
   /** Those of the write under way. */
   startsWriting: WaitingStarts[];
@@ -79,6 +81,7 @@ export class LogDirectories {
       checkpoints: checkpointsOf(directory),
       isWriting: false,
       isChanged: false,
+      isStored: false,
       startsWaiting: [],
       startsWriting: [],
       whenWritten: [],
@@ -150,8 +153,8 @@ export class LogDirectories {
   report(dirs: readonly LogDirCheckpoint[]): void {
     for (const { path, partitions } of dirs) {
       const entry = this.#entry(path);
-      for (const one of partitions) entry.checkpoints.report(one);
-      entry.isChanged = true;
+      if (!entry.isStored) entry.isChanged = true;
+      for (const one of partitions) if (entry.checkpoints.report(one)) entry.isChanged = true;
       this.#write(entry);
     }
   }
@@ -217,6 +220,7 @@ export class LogDirectories {
     const starts = (): LogStart[] => writing.flatMap((one) => one.starts);
     const end = (error: DiskError | null): void => {
       entry.isWriting = false;
+      entry.isStored = error === null && (entry.isStored || isChanged);
       if (error !== null) this.#warn(entry, error);
       if (error === null) checkpoints.advance(starts());
       entry.startsWriting = [];

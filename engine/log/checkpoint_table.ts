@@ -49,15 +49,18 @@ export class CheckpointTable {
     return copy.values();
   }
 
-  /** Takes over what the partition's thread reports. */
-  report(one: PartitionCheckpoint): void {
+  /** Takes over what the partition's thread reports. False: it is known already. */
+  report(one: PartitionCheckpoint): boolean {
     const name = partitionDirectoryName(one.topic, one.partition);
     const known = this.#entries.get(name);
     const isSame = known !== undefined && known.topicId === one.topicId;
     const logStartOffset = isSame
       ? Math.max(known.logStartOffset, one.logStartOffset)
       : one.logStartOffset;
-    this.#entries.set(name, { ...one, logStartOffset });
+    const told = { ...one, logStartOffset };
+    if (isSame && areEqual(known, told)) return false;
+    this.#entries.set(name, told);
+    return true;
   }
 
   /** Moves log starts up, which are on stable storage now. */
@@ -77,4 +80,13 @@ export class CheckpointTable {
     if (this.#entries.get(name)?.topicId !== topicId) return false;
     return this.#entries.delete(name);
   }
+}
+
+function areEqual(a: PartitionMarks, b: PartitionMarks): boolean {
+  return (
+    a.recoveryPoint === b.recoveryPoint &&
+    a.logStartOffset === b.logStartOffset &&
+    a.highWatermark === b.highWatermark &&
+    (a.cleanedOffset ?? 0) === (b.cleanedOffset ?? 0)
+  );
 }

@@ -252,6 +252,37 @@ test('checkpoints that cannot be written are a warning, and written later', asyn
   assert.equal(dirData(bench.open(), '/data/a').partitions.get('t-0')?.recoveryPoint, 11);
 });
 
+test('what the checkpoints say already is not written again, but once in each run and after a failure', async () => {
+  const bench = new Bench();
+  const topicId = bench.topic('t', 2);
+  let directories = bench.open();
+  for (const partition of [0, 1]) bench.partition(`/data/a/t-${partition}`, topicId);
+  let written = 0;
+  const { writeFile } = bench.disk;
+  bench.disk.writeFile = (...file) => {
+    if (file[0].includes('checkpoint')) written += 1;
+    writeFile.apply(bench.disk, file);
+  };
+  const filesFor = async (...marks: ReturnType<typeof mark>[]): Promise<number> => {
+    written = 0;
+    directories.report([{ path: '/data/a', partitions: marks }]);
+    await bench.written(directories);
+    return written;
+  };
+  const all = [mark('t', 0, 10), mark('t', 1, 20)] as const;
+  assert((await filesFor(...all)) > 0);
+  assert.equal(await filesFor(...all), 0);
+  assert((await filesFor(all[0], mark('t', 1, 21))) > 0);
+  assert.equal(await filesFor(all[0], mark('t', 1, 21)), 0);
+  directories.close();
+  directories = bench.open();
+  assert((await filesFor(all[0], mark('t', 1, 21))) > 0, 'this run has not written them');
+  bench.disk.writeError = 'ENOSPC';
+  await filesFor(all[0], mark('t', 1, 22));
+  bench.disk.writeError = null;
+  assert((await filesFor(all[0], mark('t', 1, 22))) > 0, 'they are not on the disk');
+});
+
 test('after a failed flush the next start reads that directory from the device', () => {
   const bench = new Bench();
   const directories = bench.open();

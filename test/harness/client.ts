@@ -167,10 +167,19 @@ export class Client {
 
   /** The id of a topic; asks the broker for those that this client has not met. */
   async topicId(name: string): Promise<string> {
-    if (!this.#topicIds.has(name)) await this.metadata([name]);
-    const id = this.#topicIds.get(name);
-    if (id === undefined) throw new Error(`the broker knows no topic ${name}`);
-    return id;
+    if (!this.#topicIds.has(name)) await this.#learn([name]);
+    return this.#topicIds.get(name) as string;
+  }
+
+  async #learn(names: readonly string[]): Promise<void> {
+    await this.metadata(names);
+    const unknown = names.find((name) => !this.#topicIds.has(name));
+    if (unknown !== undefined) throw new Error(`the broker knows no topic ${unknown}`);
+  }
+
+  #unknownOf(parts: readonly ProducePart[]): string[] {
+    const names = new Set(parts.map(({ topic }) => topic));
+    return [...names].filter((name) => !this.#topicIds.has(name));
   }
 
   async initProducerId(): Promise<ProducerIdentity> {
@@ -194,8 +203,8 @@ export class Client {
     const { acks = -1, timeoutMs = 30_000, version = this.version('Produce') } = options;
     const byId = version >= topicIdsSince.Produce;
     // One await, and none in the usual case: requests must not overtake each other by their number of topics.
-    const unknown = parts.filter(({ topic }) => byId && !this.#topicIds.has(topic));
-    if (unknown.length > 0) await Promise.all(unknown.map(({ topic }) => this.topicId(topic)));
+    const unknown = byId ? this.#unknownOf(parts) : [];
+    if (unknown.length > 0) await this.#learn(unknown);
     const topics = new Map<string, { index: number; records: Uint8Array }[]>();
     for (const { topic, partition, batch } of parts) {
       const one = { index: partition, records: batchBytes(batch) };

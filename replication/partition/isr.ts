@@ -349,10 +349,13 @@ export class InSyncReplicas {
       // It has reached what is committed, not yet the log's end.
       if (!wasIn && isIn) follower.lastCaughtUpMs = this.#nowMs;
     }
+    const isSameList = replicas === this.#state.replicas && this.#followers.length > 0;
     this.#state = state;
     this.#pending = pending;
     const added = pending?.proposal.newIsr.map(({ brokerId }) => brokerId) ?? [];
     this.#maximal = added.length === 0 ? isr : [...new Set([...isr, ...added])];
+    // When a broker dies, thousands of partitions lose a member of their sets and no replica.
+    if (isSameList) return;
     const { nodeId } = this.#options.brokers;
     this.#followers = replicas
       .filter((id) => id !== nodeId)

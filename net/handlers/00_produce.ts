@@ -18,6 +18,7 @@ import { validateProduceBatch } from '../../engine/batch/validate.ts';
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import { newAppendResult } from '../../engine/log/append_result.ts';
 import type { AppendWaiter } from '../../replication/partition/leader.ts';
+import { type CurrentLeader, CurrentLeaders } from '../current_leaders.ts';
 import type { RemoteAppendWaiter } from '../fabric/remote_partitions.ts';
 import { ApiKey } from '../protocol/api_key.gen.ts';
 import { codecFor } from '../protocol/codec.ts';
@@ -38,6 +39,8 @@ import { refuseOldProduce } from './produce_before_v3.ts';
 const topicIdsSince = 13;
 /** Older clients take KAFKA_STORAGE_ERROR for a fatal one: this one makes them try again. */
 const storageErrorSince = 4;
+/** Answers say who leads instead from this version on (KIP-951). */
+const leadersSince = 10;
 
 export function produceHandler(services: ShardServices): Handler {
   return {
@@ -73,22 +76,25 @@ class ProduceRun implements Parkable {
   #parked: Parked<never> | null = null;
   #started: boolean = false;
   #failed: boolean = false;
+  /** Null: nobody has asked the wrong broker. */
+  #leaders: CurrentLeaders | null = null;
 
   constructor(services: ShardServices, ctx: RequestContext, request: ProduceRequest) {
     this.#services = services;
     this.#ctx = ctx;
     this.#request = request;
-    this.#topics = request.topicData.map(({ name, topicId, partitionData }) => ({
-      name,
-      topicId,
-      partitionResponses: partitionData.map((data) => new PartitionRun(this, data)),
-    }));
+    this.#topics = request.topicData.map(({ name, topicId, partitionData }) => {
+      const topic: TopicRun = { name, topicId, partitionResponses: [] };
+      for (const data of partitionData)
+        topic.partitionResponses.push(new PartitionRun(this, topic, data));
+      return topic;
+    });
   }
 
   start(): void {
     const nowMs = this.#services.clock.wallMs();
-    for (const topic of this.#topics)
-      for (const run of topic.partitionResponses) this.#append(topic, run, nowMs);
+    for (const { partitionResponses } of this.#topics)
+      for (const run of partitionResponses) this.#append(run, nowMs);
     this.#started = true;
     if (this.#writing > 0) this.#ctx.frame.retain();
     this.#answerWhenDone();
@@ -123,9 +129,9 @@ class ProduceRun implements Parkable {
       for (const run of partitionResponses) this.onAcknowledged(run, ErrorCode.REQUEST_TIMED_OUT);
   }
 
-  #append(topic: TopicRun, run: PartitionRun, nowMs: number): void {
+  #append(run: PartitionRun, nowMs: number): void {
     const { records } = run.data;
-    const place = this.#find(topic, run.index);
+    const place = this.#find(run);
     const { acks } = this.#request;
     if (typeof place === 'number') this.#refuse(run, place, null);
     else if (acks < -1 || acks > 1) this.#refuse(run, ErrorCode.INVALID_REQUIRED_ACKS, null);
@@ -170,7 +176,7 @@ class ProduceRun implements Parkable {
   }
 
   /** Where the partition is, or why there is none. */
-  #find(topic: TopicRun, index: number): Place | ErrorCode {
+  #find({ topic, index }: PartitionRun): Place | ErrorCode {
     const { routes } = this.#services;
     return this.#ctx.apiVersion >= topicIdsSince
       ? routes.byId(topic.topicId, index)
@@ -184,13 +190,27 @@ class ProduceRun implements Parkable {
     run.errorCode = isKnown ? error : ErrorCode.NOT_LEADER_OR_FOLLOWER;
     run.errorMessage = message ?? errorMessage(error);
     run.onAppended(-1, -1n, -1);
+    if (error === ErrorCode.NOT_LEADER_OR_FOLLOWER) this.#nameLeader(run);
+  }
+
+  #nameLeader(run: PartitionRun): void {
+    const { image } = this.#services;
+    const { apiVersion, connection } = this.#ctx;
+    if (apiVersion < leadersSince) return;
+    const { name, topicId } = run.topic;
+    const topic = apiVersion >= topicIdsSince ? image.topicById(topicId) : image.topic(name);
+    this.#leaders ??= new CurrentLeaders(image, connection.listener);
+    run.currentLeader = this.#leaders.name(topic, run.index);
   }
 
   #answerWhenDone(): void {
     if (this.#due > 0 || this.#ctx.answered) return;
     if (this.#parked !== null) this.#services.produceTimeouts.cancel(this.#parked);
     if (this.#request.acks !== 0)
-      this.#ctx.respond<'Produce'>('ProduceResponse', { responses: this.#topics });
+      this.#ctx.respond<'Produce'>('ProduceResponse', {
+        responses: this.#topics,
+        nodeEndpoints: this.#leaders?.nodeEndpoints,
+      });
     else if (this.#failed) this.#ctx.fail(this.#failureText());
     else this.#ctx.respondNothing();
   }
@@ -224,15 +244,17 @@ class PartitionRun
   logStartOffset = -1;
   recordErrors: { batchIndex: number; batchIndexErrorMessage: string }[] = noRecordErrors;
   errorMessage: string | null = null;
-  readonly currentLeader: undefined = undefined;
+  currentLeader: CurrentLeader | undefined = undefined;
   endOffset = 0;
   /** The acknowledgement is still due. */
   isDue: boolean = false;
+  readonly topic: TopicRun;
   readonly data: ProduceRequestPartitionProduceData;
   readonly #run: ProduceRun;
 
-  constructor(run: ProduceRun, data: ProduceRequestPartitionProduceData) {
+  constructor(run: ProduceRun, topic: TopicRun, data: ProduceRequestPartitionProduceData) {
     this.#run = run;
+    this.topic = topic;
     this.data = data;
     this.index = data.index;
   }

@@ -22,7 +22,8 @@ import {
 } from '../server/fetch_sessions.ts';
 import type { Handler } from '../server/registry.ts';
 import type { ShardServices } from '../shard_services.ts';
-import { FetchRun, topicIdsSince } from './fetch_run.ts';
+import { topicIdsSince } from './fetch_answer.ts';
+import { FetchRun } from './fetch_run.ts';
 
 export function fetchHandler(services: ShardServices): Handler {
   return {

@@ -17,7 +17,6 @@ import type { PlacedPartition } from '../fabric/placements.ts';
 import {
   drop,
   failedLook,
-  type HeldSlice,
   hasNothingNew,
   holdBack,
   type Look,
@@ -25,11 +24,7 @@ import {
   lookAt,
   nothingNew,
 } from '../partition_look.ts';
-import type {
-  FetchRequest,
-  FetchResponseFetchableTopicResponseInput,
-  FetchResponsePartitionDataInput,
-} from '../protocol/messages.gen.ts';
+import type { FetchRequest } from '../protocol/messages.gen.ts';
 import { type FetchWait, isHere, type Place } from '../routes.ts';
 import {
   type FetchPartition,
@@ -37,19 +32,14 @@ import {
   type FetchSessionResult,
   moveToEnd,
 } from '../server/fetch_sessions.ts';
-import type { FileRange } from '../server/file_range.ts';
 import type { Parkable, Parked } from '../server/purgatory.ts';
 import type { RequestContext } from '../server/request_context.ts';
 import type { ShardServices } from '../shard_services.ts';
+import { FetchAnswer, topicIdsSince } from './fetch_answer.ts';
 
 const readCommitted = 1;
 /** Followers tell the epoch of their broker from this version on (KIP-903). */
 const replicaStateSince = 15;
-/** Fetch requests name topics by id from this version on. */
-export const topicIdsSince = 13;
-/** Older clients take KAFKA_STORAGE_ERROR for a fatal one: this one makes them try again. */
-const storageErrorSince = 6;
-const noBytes = new Uint8Array(0);
 
 /** A look at a partition of another shard. */
 interface RemoteLook {
@@ -309,23 +299,19 @@ export class FetchRun implements Parkable {
 
   #answer(looks: readonly Look[]): void {
     this.#ctx.onAbort = null;
-    const responses: FetchResponseFetchableTopicResponseInput[] = [];
-    let partitions: FetchResponsePartitionDataInput[] = [];
-    let last: FetchPartition | null = null;
+    const answer = new FetchAnswer(this.#services, this.#ctx, {
+      incremental: this.#incremental,
+      isReadCommitted: this.#isReadCommitted,
+      isFollowers: this.#replica !== null,
+    });
     looks.forEach((look, index) => {
       const asked = this.#partitions[index]!;
       if (look === nothingNew) this.#rest(asked, this.#places[index]!);
-      if (!this.#isNews(asked, look)) return;
-      if (last === null || last.topic !== asked.topic || last.topicId !== asked.topicId) {
-        partitions = [];
-        responses.push({ topic: asked.topic, topicId: asked.topicId, partitions });
-      }
-      last = asked;
-      partitions.push(this.#partitionData(asked, look));
-      if (look.slice !== null) this.#noteSent(asked, look.slice.length);
+      if (answer.add(asked, look) && look.slice !== null) this.#noteSent(asked, look.slice.length);
     });
-    const answer = { sessionId: this.#sessionId, responses };
-    if (!this.#ctx.respond<'Fetch'>('FetchResponse', answer)) for (const look of looks) drop(look);
+    const { responses, nodeEndpoints } = answer;
+    const body = { sessionId: this.#sessionId, responses, nodeEndpoints };
+    if (!this.#ctx.respond<'Fetch'>('FetchResponse', body)) for (const look of looks) drop(look);
   }
 
   #rest(asked: FetchPartition, place: Place | ErrorCode): void {
@@ -339,44 +325,6 @@ export class FetchRun implements Parkable {
     if (this.#replica !== null)
       throttle.record(asked.topicId, asked.partition, bytes, clock.monotonicMs());
   }
-
-  /** Whether the client must hear of the partition, and notes what it hears. */
-  #isNews(asked: FetchPartition, look: Look): boolean {
-    if (look === nothingNew) return false;
-    const { logStartOffset } = look;
-    // As in Kafka: when the error or the difference has gone, the follower is told what it had no use for.
-    const isPlain = look.errorCode === ErrorCode.NONE && look.diverging === null;
-    const highWatermark = isPlain ? look.highWatermark : -1;
-    const news =
-      !this.#incremental ||
-      look.slice !== null ||
-      look.diverging !== null ||
-      look.errorCode !== ErrorCode.NONE ||
-      highWatermark !== asked.toldHighWatermark ||
-      logStartOffset !== asked.toldLogStartOffset;
-    asked.toldHighWatermark = highWatermark;
-    asked.toldLogStartOffset = logStartOffset;
-    return news;
-  }
-
-  #partitionData({ partition }: FetchPartition, look: Look): FetchResponsePartitionDataInput {
-    const { errorCode } = look;
-    // A follower whose end is out of range has to know where to go on.
-    const isTold = this.#replica !== null && errorCode === ErrorCode.OFFSET_OUT_OF_RANGE;
-    const served = errorCode === ErrorCode.NONE || isTold;
-    const isKnown =
-      errorCode !== ErrorCode.KAFKA_STORAGE_ERROR || this.#ctx.apiVersion >= storageErrorSince;
-    return {
-      partitionIndex: partition,
-      errorCode: isKnown ? errorCode : ErrorCode.NOT_LEADER_OR_FOLLOWER,
-      highWatermark: served ? look.highWatermark : -1,
-      lastStableOffset: served ? look.lastStableOffset : -1,
-      logStartOffset: served ? look.logStartOffset : -1,
-      divergingEpoch: look.diverging ?? undefined,
-      abortedTransactions: this.#isReadCommitted ? [] : null,
-      records: look.slice === null ? noBytes : rangeOf(look.slice),
-    };
-  }
 }
 
 /** Whether the look found the partition in order and without records, and no word of others has come since. */
@@ -389,9 +337,4 @@ function isStillEmpty({ place, movesBefore, look }: RemoteLook, now: PlacedParti
     look.bytes === 0 &&
     look.diverging === null
   );
-}
-
-/** The records as a range of their file; the pin goes along, and ends when the range has been sent. */
-function rangeOf({ segment, fd, position, length }: HeldSlice): FileRange {
-  return { fd, position, byteLength: length, pin: segment };
 }

@@ -62,6 +62,21 @@ async function values(): Promise<string[]> {
   return records.map(({ value }) => Buffer.from(value!).toString());
 }
 
+test('every other broker says who leads, and where (KIP-951)', async () => {
+  const { host, port } = cluster.broker(leaderId);
+  for (const id of cluster.ids.filter((one) => one !== leaderId)) {
+    const client = await cluster.client(id);
+    // Brokers hear of new topics a little later than the leader.
+    while ((await see(client)).leaderId !== leaderId) await pause();
+    const answer = await client.fetch([{ topic, partition: 0, offset: 0 }]);
+    const [partition] = answer.responses.flatMap(({ partitions }) => partitions);
+    assert.equal(partition?.errorCode, ErrorCode.NOT_LEADER_OR_FOLLOWER);
+    assert.equal(partition.currentLeader.leaderId, leaderId);
+    assert.deepEqual(answer.nodeEndpoints, [{ nodeId: leaderId, host, port, rack: null }]);
+    client.close();
+  }
+});
+
 test('acks=all is refused, acks=1 is taken and not shown, what was visible stays so; all by itself it is well again', async () => {
   // Leaders hear of themselves a little after the topic is there.
   while ((await produce('a', -1)) !== ErrorCode.NONE) await pause();

@@ -1,5 +1,10 @@
 /** What most tests of produce and fetch begin with: a shard with a topic `t`, a client of it, and records in it. */
 import assert from 'node:assert/strict';
+import {
+  type PartitionChangeRecord,
+  type RegisterBrokerRecord,
+  uuidZero,
+} from '../../../replication/metadata/records.ts';
 import { WorldConnection } from './client.ts';
 import { fetch, fetchedOne, produce, valuesIn } from './requests.ts';
 import { ShardWorld, type WorldOptions } from './shard_world.ts';
@@ -41,4 +46,39 @@ export function stored(world: ShardWorld, topic = 't', partition = 0): string[] 
 /** All request memory was given back. */
 export function assertNoMemoryHeld({ memory }: ShardWorld): void {
   assert.deepEqual([memory.slabs.usedBytes, memory.budget.usedBytes], [0, 0]);
+}
+
+/** From now on broker 2, `other.example:9093`, leads partition 0 of `t`, and this one has a copy. */
+export function moveLeader({ image, partitions }: ShardWorld, isAlive = true): void {
+  const topic = image.topic('t')!;
+  const [firstOffset, lastOffset] = [image.offset + 1, image.offset + 2];
+  const registration: RegisterBrokerRecord = {
+    type: 'RegisterBrokerRecord',
+    brokerId: 2,
+    incarnationId: uuidZero,
+    brokerEpoch: firstOffset,
+    endPoints: [{ name: 'PLAINTEXT', host: 'other.example', port: 9093, securityProtocol: 0 }],
+    features: [],
+    rack: 'second',
+    fenced: !isAlive,
+    inControlledShutdown: false,
+    logDirs: [],
+  };
+  const change: PartitionChangeRecord = {
+    type: 'PartitionChangeRecord',
+    topicId: topic.id,
+    partitionId: 0,
+    isr: [1, 2],
+    leader: 2,
+    replicas: [1, 2],
+    removingReplicas: null,
+    addingReplicas: null,
+    leaderRecoveryState: -1,
+    directories: null,
+    eligibleLeaderReplicas: null,
+    lastKnownElr: null,
+  };
+  const { epoch, leaderId } = image;
+  const at = { snapshot: false, firstOffset, lastOffset, epoch, leaderId } as const;
+  partitions.apply(image.apply({ ...at, records: [registration, change] }));
 }

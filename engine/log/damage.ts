@@ -53,8 +53,20 @@ function isCandidate(bytes: Uint8Array, at: number): boolean {
   );
 }
 
-/** Whether a sector, or the part of it that lies in the range, was never written: all zeros. */
-export function hasLostSector(disk: Disk, fd: number, from: number, to: number): boolean {
+/**
+ * Whether a sector, or the part of it that lies in the range, was never written: all zeros. A batch may well begin with
+ * zeros, those of its offset, so that the few bytes of it before a sector's end say something only where that is large.
+ * @param baseOffset of the batch that should be at `from`
+ */
+export function hasLostSector(
+  disk: Disk,
+  fd: number,
+  from: number,
+  to: number,
+  baseOffset: number,
+): boolean {
+  /** So many bytes of the batch are never all zeros. */
+  const tellingStart = 8 - Math.floor(Math.log2(Math.max(1, baseOffset)) / 8);
   const chunk = new Uint8Array(chunkBytes);
   let position = from;
   while (position < to) {
@@ -66,7 +78,8 @@ export function hasLostSector(disk: Disk, fd: number, from: number, to: number):
     while (at < count) {
       const end = Math.min(count, at + sectorBytes - ((position + at) % sectorBytes));
       const isStart = position + at === from;
-      if ((end - at >= lostBytesMin || isStart) && isZero(chunk, at, end)) return true;
+      if (end - at >= (isStart ? tellingStart : lostBytesMin) && isZero(chunk, at, end))
+        return true;
       at = end;
     }
     position += count;

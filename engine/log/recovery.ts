@@ -262,7 +262,7 @@ class SegmentRecovery {
     if (!this.#mayHaveLostPages) return false;
     if (nextPosition < 0) return true;
     const { disk } = this.#parts.files;
-    return hasLostSector(disk, segment.fd, position, nextPosition);
+    return hasLostSector(disk, segment.fd, position, nextPosition, this.#expected);
   }
 
   #hasBatchesAfter(number: number): boolean {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { suite } from 'uvu';
 import { ErrorCode } from '../../../engine/error_code.gen.ts';
-import { filledWorld, partitionDir, splitBatches } from '../../sim/log_world.ts';
+import { filledWorld, makeBatch, partitionDir, splitBatches } from '../../sim/log_world.ts';
 
 const test = suite('recovery.damage');
 
@@ -83,6 +83,23 @@ test('fault 5: with no other copy the damaged range goes into a file of its own'
   world.reopen();
   assert.equal(world.log.logEndOffset, 11);
   assert.deepEqual(world.log.recovery.setAside, [], 'once is enough');
+});
+
+test('fault 5: a batch that begins just before a sector’s end, with the zeros of its offset, is no lost sector', () => {
+  const overhead = makeBatch({ valueBytes: 400 }).length - 400;
+  for (let before = 1; before < 12; before += 1) {
+    const world = filledWorld(0);
+    const first = world.put({ valueBytes: 512 - before - overhead }).bytes;
+    assert.equal(first.length, 512 - before);
+    const { length } = world.put({ valueBytes: 300 }).bytes;
+    world.put();
+    world.settle();
+    world.disk.corrupt(logFile, first.length + length - 2, Uint8Array.of(0xee));
+    world.crash();
+    world.reopen();
+    const { recovery, logEndOffset } = world.log;
+    assert.deepEqual([recovery.cutBytes, recovery.setAside.length, logEndOffset], [0, 1, 3]);
+  }
 });
 
 test('fault 5: damage before the recovery point is none of a tail, even with nothing behind it', () => {

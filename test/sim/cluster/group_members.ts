@@ -172,8 +172,10 @@ export class GroupMembers implements ClientSurroundings {
       const known = this.#acknowledged.get(partition);
       if (known === undefined || generation > known.generation || offset > known.offset)
         this.#acknowledged.set(partition, commit);
-      // Those of earlier generations are refused from now on.
-      this.#unanswered = this.#unanswered.filter((one) => one.generation >= generation);
+      // Those of earlier generations are refused from now on, and what one has left behind in this partition is gone.
+      this.#unanswered = this.#unanswered.filter(
+        (one) => one.partition !== partition || one.generation >= generation,
+      );
     }
   }
 

@@ -97,7 +97,7 @@ export class FetchRun implements Parkable {
     if (this.#session !== null) services.fetchSessions.identify(this.#session, this.#replica);
     // A copy: answering moves partitions to the end of the session that it came from.
     this.#partitions = [...resolved.partitions];
-    if (this.#session !== null) this.#session.disturbed = [];
+    if (this.#session !== null) this.#session.disturbed.length = 0;
   }
 
   start(): void {
@@ -141,12 +141,19 @@ export class FetchRun implements Parkable {
 
   /** Looks at every partition, and answers if there is enough; true when it has answered within this call. */
   #look(): boolean {
-    for (const one of this.#session?.disturbed.splice(0) ?? []) this.#partitions.push(one);
+    this.#takeDisturbed();
     this.#places = this.#partitions.map((asked) => this.#find(asked));
     this.#places.forEach((place, index) => {
       if (typeof place !== 'number' && !isHere(place)) this.#lookElsewhere(place, index);
     });
     return this.#outstanding === 0 && this.#conclude();
+  }
+
+  #takeDisturbed(): void {
+    const disturbed = this.#session?.disturbed;
+    if (disturbed === undefined || disturbed.length === 0) return;
+    for (const one of disturbed) this.#partitions.push(one);
+    disturbed.length = 0;
   }
 
   #lookElsewhere(place: PlacedPartition, index: number): void {
@@ -210,7 +217,9 @@ export class FetchRun implements Parkable {
       purgatory.cancel(this.#parked);
     }
     this.#parkedCount = this.#partitions.length;
-    const places: FetchWait[] = this.#session === null ? [] : [this.#session];
+    // Nothing of a consumer's rests.
+    const places: FetchWait[] =
+      this.#session === null || this.#replica === null ? [] : [this.#session];
     for (const place of this.#places)
       if (typeof place !== 'number')
         places.push(this.#replica !== null && isHere(place) ? place.followers : place);

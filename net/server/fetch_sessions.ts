@@ -51,7 +51,7 @@ export interface FetchSession extends Awaited {
   /** Those that do not rest, in the order in which they are served; one that gave data goes to the end (fairness). */
   readonly active: Set<FetchPartition>;
   /** Those that have become active since the request under way has begun. */
-  disturbed: FetchPartition[];
+  readonly disturbed: FetchPartition[];
   /** Whose it is, if it is a follower's: the broker and the epoch that it is registered with. */
   follower: { readonly brokerId: number; readonly brokerEpoch: number } | null;
   /** When a fetch last spoke for what rests, on the monotonic clock. */

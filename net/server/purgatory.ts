@@ -81,6 +81,7 @@ export class Purgatory<Key extends Awaited> {
    * visits them all, and thousands may change together. Returns how many did.
    */
   wake(keys: readonly Key[]): number {
+    if (!keys.some((key) => this.hasWaiters(key))) return 0;
     let completed = 0;
     // A copy: completing may park the client's next request under the same keys, to be looked at another time.
     const found = new Set<Parked<Key>>();

@@ -1,10 +1,7 @@
 /** What most tests of produce and fetch begin with: a shard with a topic `t`, a client of it, and records in it. */
 import assert from 'node:assert/strict';
-import {
-  type PartitionChangeRecord,
-  type RegisterBrokerRecord,
-  uuidZero,
-} from '../../../replication/metadata/records.ts';
+import { type RegisterBrokerRecord, uuidZero } from '../../../replication/metadata/records.ts';
+import { partitionChange } from '../../replication/metadata/fixtures.ts';
 import { WorldConnection } from './client.ts';
 import { fetch, fetchedOne, produce, valuesIn } from './requests.ts';
 import { ShardWorld, type WorldOptions } from './shard_world.ts';
@@ -64,20 +61,7 @@ export function moveLeader({ image, partitions }: ShardWorld, isAlive = true): v
     inControlledShutdown: false,
     logDirs: [],
   };
-  const change: PartitionChangeRecord = {
-    type: 'PartitionChangeRecord',
-    topicId: topic.id,
-    partitionId: 0,
-    isr: [1, 2],
-    leader: 2,
-    replicas: [1, 2],
-    removingReplicas: null,
-    addingReplicas: null,
-    leaderRecoveryState: -1,
-    directories: null,
-    eligibleLeaderReplicas: null,
-    lastKnownElr: null,
-  };
+  const change = partitionChange(topic.id, { isr: [1, 2], leader: 2, replicas: [1, 2] });
   const { epoch, leaderId } = image;
   const at = { snapshot: false, firstOffset, lastOffset, epoch, leaderId } as const;
   partitions.apply(image.apply({ ...at, records: [registration, change] }));

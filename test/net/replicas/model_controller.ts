@@ -12,7 +12,7 @@ import {
   uuidZero,
 } from '../../../replication/metadata/records.ts';
 import type { IsrAnswer, IsrProposal } from '../../../replication/partition/isr.ts';
-import { clusterId, uuids } from '../../replication/metadata/fixtures.ts';
+import { clusterId, partitionChange, uuids } from '../../replication/metadata/fixtures.ts';
 
 export const topic = 't';
 
@@ -118,23 +118,7 @@ export class ModelController {
   }
 
   change(change: Partial<PartitionChangeRecord>): void {
-    this.#append([
-      {
-        type: 'PartitionChangeRecord',
-        topicId: this.topicId,
-        partitionId: 0,
-        isr: null,
-        leader: -2,
-        replicas: null,
-        removingReplicas: null,
-        addingReplicas: null,
-        leaderRecoveryState: -1,
-        directories: null,
-        eligibleLeaderReplicas: null,
-        lastKnownElr: null,
-        ...change,
-      },
-    ]);
+    this.#append([partitionChange(this.topicId, change)]);
   }
 
   /** AlterPartition (KIP-497, KIP-903). */

@@ -14,7 +14,10 @@ import type {
   NewTopic,
 } from '../../../replication/metadata/controller_api.ts';
 import { MetadataImage } from '../../../replication/metadata/image.ts';
-import type { MetadataRecord } from '../../../replication/metadata/records.ts';
+import type {
+  MetadataRecord,
+  PartitionChangeRecord,
+} from '../../../replication/metadata/records.ts';
 import { splitMix } from '../../harness/split_mix.ts';
 
 /** Distinct ids in the form of Kafka's uuids: 16 bytes in base64url. */
@@ -184,5 +187,27 @@ export function newTopic(name: string, overrides: Partial<NewTopic> = {}): NewTo
     assignments: [],
     configs: [],
     ...overrides,
+  };
+}
+
+/** Of partition 0, with nothing changed but what `changes` has. */
+export function partitionChange(
+  topicId: string,
+  changes: Partial<PartitionChangeRecord>,
+): PartitionChangeRecord {
+  return {
+    type: 'PartitionChangeRecord',
+    partitionId: 0,
+    topicId,
+    isr: null,
+    leader: -2,
+    replicas: null,
+    removingReplicas: null,
+    addingReplicas: null,
+    leaderRecoveryState: -1,
+    directories: null,
+    eligibleLeaderReplicas: null,
+    lastKnownElr: null,
+    ...changes,
   };
 }

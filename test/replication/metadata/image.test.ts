@@ -1,12 +1,8 @@
 import assert from 'node:assert/strict';
 import { suite } from 'uvu';
 import { MetadataImage } from '../../../replication/metadata/image.ts';
-import type {
-  MetadataRecord,
-  PartitionChangeRecord,
-  PartitionRecord,
-} from '../../../replication/metadata/records.ts';
-import { clusterId } from './fixtures.ts';
+import type { MetadataRecord, PartitionRecord } from '../../../replication/metadata/records.ts';
+import { clusterId, partitionChange } from './fixtures.ts';
 
 const test = suite('image');
 
@@ -39,24 +35,6 @@ function partition(topicId: string, partitionId: number): PartitionRecord {
   };
 }
 
-function change(topicId: string, overrides: Partial<PartitionChangeRecord>): PartitionChangeRecord {
-  return {
-    type: 'PartitionChangeRecord',
-    partitionId: 0,
-    topicId,
-    isr: null,
-    leader: -2,
-    replicas: null,
-    removingReplicas: null,
-    addingReplicas: null,
-    leaderRecoveryState: -1,
-    directories: null,
-    eligibleLeaderReplicas: null,
-    lastKnownElr: null,
-    ...overrides,
-  };
-}
-
 test('a delta reports what is new, changed and gone', () => {
   const image = new MetadataImage(clusterId);
   const created = apply(image, topic('a', 'A'), partition('A', 0), partition('A', 1));
@@ -66,7 +44,11 @@ test('a delta reports what is new, changed and gone', () => {
   );
   assert.deepEqual(created.changedPartitions, []);
 
-  const changed = apply(image, change('A', { leader: 2 }), change('A', { isr: [2] }));
+  const changed = apply(
+    image,
+    partitionChange('A', { leader: 2 }),
+    partitionChange('A', { isr: [2] }),
+  );
   assert.equal(changed.changedPartitions.length, 1, 'two records, one partition');
   const [only] = changed.changedPartitions;
   assert.equal(only?.previous.leader, 1);
@@ -88,10 +70,10 @@ test('naming a leader raises the leader epoch, any change the partition epoch (K
   const image = new MetadataImage(clusterId);
   apply(image, topic('a', 'A'), partition('A', 0));
   const before = image.partition('a', 0)!;
-  apply(image, change('A', { isr: [1] }));
+  apply(image, partitionChange('A', { isr: [1] }));
   assert.equal(image.partition('a', 0)?.leaderEpoch, 3);
   assert.equal(image.partition('a', 0)?.partitionEpoch, 6);
-  apply(image, change('A', { leader: 1 }));
+  apply(image, partitionChange('A', { leader: 1 }));
   assert.equal(image.partition('a', 0)?.leaderEpoch, 4);
   assert.equal(image.partition('a', 0)?.partitionEpoch, 7);
   assert.deepEqual(before.isr, [1, 2], 'an image that was handed out does not change');

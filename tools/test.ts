@@ -136,9 +136,7 @@ async function main(): Promise<number> {
 }
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  process.once(signal, () => {
-    killAll();
-    process.exit(130);
-  });
+  // What ran is reported with what it had printed.
+  process.once(signal, killAll);
 }
 process.exitCode = await main();

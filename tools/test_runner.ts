@@ -35,12 +35,12 @@ export const suites: Readonly<Record<string, Suite>> = {
   },
   compat: {
     belongs: (path) => inFolder(path, 'compat'),
-    timeoutMs: 15 * 60_000,
+    timeoutMs: 8 * 60_000,
     jobs: 1,
   },
   scenario: {
     belongs: (path) => inFolder(path, 'scenario'),
-    timeoutMs: 20 * 60_000,
+    timeoutMs: 6 * 60_000,
     jobs: 1,
   },
   sim: {
@@ -89,6 +89,7 @@ interface Exit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
   readonly timedOut: boolean;
+  readonly interrupted: boolean;
   readonly leftBehind: boolean;
 }
 
@@ -108,8 +109,9 @@ function problemOf(
   failedTests: number,
   durationMs: number,
 ): string | null {
+  const after = `killed after ${Math.round(durationMs / 1000)} s`;
+  if (exit.interrupted) return `${after}, with the whole run`;
   if (exit.timedOut) {
-    const after = `killed after ${Math.round(durationMs / 1000)} s`;
     return counts === null ? after : `${after}: its tests had ended, but something kept it open`;
   }
   if (failedTests > 0) return `${failedTests} of ${counts?.total} tests failed`;
@@ -122,6 +124,7 @@ function problemOf(
 
 /** Process groups of the files that run now, so that an interrupted run can end them. */
 const running = new Set<ChildProcess>();
+let isInterrupted = false;
 
 /** Kills a child's whole process group; says whether any of it was still there. */
 function killGroup(child: ChildProcess): boolean {
@@ -133,8 +136,9 @@ function killGroup(child: ChildProcess): boolean {
   }
 }
 
-/** Ends every test file that runs now, with all that it started. */
+/** Ends the run: every test file that runs now, with all that it started, and starts no other. They count as failed. */
 export function killAll(): void {
+  isInterrupted = true;
   for (const child of running) killGroup(child);
 }
 
@@ -176,12 +180,18 @@ export async function runFile(
     });
   });
   clearTimeout(timer);
+  const interrupted = isInterrupted;
   const leftBehind = killGroup(child);
   if (child.pid !== undefined) await closed;
   running.delete(child);
   const output = Buffer.concat(chunks).toString('utf8');
   const durationMs = performance.now() - startedMs;
-  const result = judge(path, { code, signal, timedOut, leftBehind }, output, durationMs);
+  const result = judge(
+    path,
+    { code, signal, timedOut, interrupted, leftBehind },
+    output,
+    durationMs,
+  );
   return clean(result, temporary);
 }
 
@@ -194,7 +204,10 @@ function clean(result: FileResult, temporary: string): FileResult {
   return { ...result, output: `${result.output.trimEnd()}\nits temporary files: ${temporary}\n` };
 }
 
-/** Runs files, at most `jobs` at once, and reports each as it ends. Results come back in the order of `paths`. */
+/**
+ * Runs files, at most `jobs` at once, and reports each as it ends. Results come back in the order of `paths`; a
+ * run that was interrupted has none of the files that it did not come to.
+ */
 export async function runFiles(
   paths: readonly string[],
   jobs: number,
@@ -204,7 +217,7 @@ export async function runFiles(
   const results: FileResult[] = [];
   let next = 0;
   const work = async (): Promise<void> => {
-    for (let index = next++; index < paths.length; index = next++) {
+    for (let index = next++; index < paths.length && !isInterrupted; index = next++) {
       const result = await run(paths[index] as string);
       results[index] = result;
       report(result);

@@ -24,6 +24,8 @@ import { ownLoopback } from './loopback.ts';
 /** A broker that is stopped or gone must not hold up who asks around. */
 const askTimeoutMs = 1_000;
 const lookAgainMs = 20;
+/** An election takes a moment; a quorum that is without a leader for so long has lost its way. */
+const quorumPatienceMs = 60_000;
 
 export interface ClusterOptions {
   readonly brokers?: number;
@@ -194,8 +196,9 @@ export class Cluster {
     return (await this.quorum()).leaderId;
   }
 
-  /** The metadata quorum as its leader tells it, as soon as one of the brokers that run says that it leads. */
+  /** The metadata quorum as its leader tells it, as soon as one of the brokers that run says that it leads; throws when none does for a minute. */
   async quorum(): Promise<Quorum> {
+    const deadline = performance.now() + quorumPatienceMs;
     for (;;) {
       let found: Quorum | null = null;
       for (const id of this.ids.filter((one) => this.isUp(one))) {
@@ -206,6 +209,7 @@ export class Cluster {
         if (said !== null && said.leaderEpoch > (found?.leaderEpoch ?? -1)) found = said;
       }
       if (found !== null && this.isUp(found.leaderId)) return found;
+      assert(performance.now() < deadline, `no broker leads the quorum: ${JSON.stringify(found)}`);
       await new Promise((resolve) => setTimeout(resolve, lookAgainMs));
     }
   }

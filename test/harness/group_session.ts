@@ -42,6 +42,8 @@ const passing: ReadonlySet<number> = new Set([
   ErrorCode.COORDINATOR_NOT_AVAILABLE,
 ]);
 const askAgainMs = 20;
+/** A coordinator loads or moves for a moment; one that is not there for so long is lost. */
+const patienceMs = 60_000;
 
 export class GroupSession {
   readonly client: Client;
@@ -75,6 +77,7 @@ export class GroupSession {
   /** Enters the group's next generation. @throws RejoinError, ConnectionLostError */
   async join(memberId: string): Promise<Generation> {
     const { group, instance, sessionTimeoutMs, rebalanceTimeoutMs } = this.#options;
+    const deadline = performance.now() + patienceMs + rebalanceTimeoutMs;
     let id = memberId;
     for (;;) {
       const joined = await this.client.request(
@@ -95,6 +98,7 @@ export class GroupSession {
         continue;
       }
       if (passing.has(joined.errorCode)) {
+        assertPatience(joined.errorCode, deadline);
         await sleep(askAgainMs);
         continue;
       }
@@ -187,17 +191,24 @@ export class GroupSession {
     });
   }
 
-  /** Asks until the coordinator is there. */
+  /** Asks until the coordinator is there. Throws when it is not for a minute. */
   async #ask(request: () => Promise<number>): Promise<void> {
+    const deadline = performance.now() + patienceMs;
     for (;;) {
       const code = await request();
       if (!passing.has(code)) {
         check(code);
         return;
       }
+      assertPatience(code, deadline);
       await sleep(askAgainMs);
     }
   }
+}
+
+function assertPatience(code: number, deadline: number): void {
+  if (performance.now() < deadline) return;
+  throw new Error(`the group's coordinator says ${errorName(code)} all the time`);
 }
 
 const movedOn: ReadonlySet<number> = new Set([

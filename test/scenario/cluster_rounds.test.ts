@@ -17,7 +17,7 @@ import { ClusterView } from '../harness/cluster_view.ts';
 import { CommitLedger, CommittingMember } from '../harness/committing_member.ts';
 import { GroupSession, type GroupSessionOptions } from '../harness/group_session.ts';
 import { History } from '../harness/history.ts';
-import type { Target } from '../harness/load.ts';
+import { laneName, type Target } from '../harness/load.ts';
 import { assertEqualReplicas } from '../harness/replica_logs.ts';
 import { runScenario, type ScenarioRun, scenarioOptions } from '../harness/scenario_options.ts';
 import type { Random } from '../harness/split_mix.ts';
@@ -101,10 +101,12 @@ class World {
 
   async someLeader(): Promise<number> {
     const target = targets[this.random(targets.length)]!;
+    const deadline = performance.now() + backMs;
     for (;;) {
       await this.view.refresh();
       const id = this.view.partition(target)?.leaderId ?? -1;
       if (id !== -1 && this.cluster.isUp(id)) return id;
+      assert(performance.now() < deadline, `${laneName(target)} has no leader: ${id}`);
       await sleep(20);
     }
   }
@@ -210,7 +212,7 @@ async function allRounds(cluster: Cluster, { random, seed }: ScenarioRun): Promi
     await world.served();
     for (let round = 1; round <= rounds; round += 1)
       for (const kind of chosen) {
-        if (isLong) console.log(`round ${round}: ${kind}`);
+        console.log(`round ${round}: ${kind}`);
         if (random(3) > 0) await world.whole();
         await sleep(random(600));
         await kinds[kind]!(world);

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import { suite } from 'uvu';
 import {
   closingLine,
@@ -73,6 +75,34 @@ test('canary: a hanging test is killed and fails', async () => {
   );
   assert.match(result.problem ?? '', /^killed after/);
   assert.equal(result.failed, 1);
+});
+
+test('an interrupted run says what ran and what that had printed, and starts nothing more', async () => {
+  const files = {
+    'interrupting.test.ts': `
+      test('hangs', () => new Promise(() => setInterval(() => {}, 1_000)));
+      console.log('round 7');
+      process.kill(process.ppid, 'SIGTERM');
+      test.run();`,
+    'never_run.test.ts': `test('one', () => {}); test.run();`,
+  };
+  for (const [path, body] of Object.entries(files))
+    writeFileSync(join(root, path), `${uvu}\n${body}\n`);
+  const script = `
+    import { killAll, runFile, runFiles } from '${import.meta.resolve('../../tools/test_runner.ts')}';
+    process.once('SIGTERM', killAll);
+    const run = (path) => runFile('${root}', path, 60_000);
+    console.log(JSON.stringify(await runFiles(${JSON.stringify(Object.keys(files))}, 1, run, () => {})));`;
+  const { stdout } = await promisify(execFile)(process.execPath, [
+    '--input-type=module',
+    '--eval',
+    script,
+  ]);
+  const results: FileResult[] = JSON.parse(stdout);
+  assert.equal(results.length, 1);
+  assert.match(results[0]?.problem ?? '', /^killed after \d+ s, with the whole run$/);
+  assert.match(results[0]?.output ?? '', /round 7/);
+  assert.equal(closingLine(results), '0 passed, 1 failed');
 });
 
 test('canary: a busy loop is killed and fails', async () => {

@@ -83,9 +83,15 @@ export async function openLoop(bench: Bench, seconds: number): Promise<number[]>
 }
 
 export function percentiles(times: readonly number[]): string {
-  const sorted = times.toSorted((a, b) => a - b);
-  const at = (part: number): string => sorted[Math.floor(sorted.length * part)]?.toFixed(2) ?? '-';
-  return `p50 ${at(0.5)} ms, p99 ${at(0.99)} ms`;
+  return `p50 ${percentile(times, 0.5).toFixed(2)} ms, p99 ${p99(times).toFixed(2)} ms`;
+}
+
+export function p99(times: readonly number[]): number {
+  return percentile(times, 0.99);
+}
+
+function percentile(times: readonly number[], part: number): number {
+  return times.toSorted((a, b) => a - b)[Math.floor(times.length * part)] ?? Number.NaN;
 }
 
 /** One record a request, 200 a second; the first run warms up. */

@@ -328,22 +328,27 @@ export class ReplicaFetch {
       this.#place(followed, position);
       return;
     }
-    followed.position = position;
+    this.#move(followed, position);
     followed.dueMs = Math.min(freeAtMs, nowMs + limits.throttledMs);
     followed.state = 'delayed';
     this.#delayed.add(followed);
   }
 
   #place(followed: FollowedPartition, position: FetchPosition): void {
-    const before = followed.position;
-    followed.position = position;
+    this.#move(followed, position);
     followed.state = 'ready';
     this.#readyCount += 1;
     this.#absent.delete(followed);
-    const isSame = before !== null && isSamePosition(before, position);
-    if (isSame && followed.inSession && followed.toldIn >= 0) return;
+    if (followed.inSession && followed.toldIn >= 0) return;
     followed.toldIn = -1;
     this.#untold.add(followed);
+  }
+
+  /** The leader is to be told of another position than the one it was told last. */
+  #move(followed: FollowedPartition, position: FetchPosition): void {
+    const before = followed.position;
+    followed.position = position;
+    if (before === null || !isSamePosition(before, position)) followed.toldIn = -1;
   }
 
   #delay(followed: FollowedPartition, error: ErrorCode, nowMs: number): void {

@@ -98,6 +98,13 @@ test('a limit that is lifted lets go of what waits at the next look', () => {
   assert.deepEqual(asked(next(fetch, 1_000)), [['a', 0, 3, 10]]);
 });
 
+test('the leader hears where a replica is that waited for the quota, also when no request went out meanwhile', () => {
+  const { fetch, takes, limit } = throttled();
+  takes(0, [9_000, 0], [10, 0]);
+  limit(2 ** 63);
+  assert.deepEqual(asked(next(fetch, 1_000)), [['a', 0, 3, 10]]);
+});
+
 test('what waits for the quota can be left, or followed anew', () => {
   const { fetch, takes } = throttled();
   takes(0, [9_000, 0], [10, 0]);

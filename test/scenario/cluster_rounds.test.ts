@@ -120,6 +120,17 @@ class World {
     await Promise.all(this.loads.map((load) => load.progressed(backMs)));
   }
 
+  /** Resolves when the group has committed once more. */
+  async committed(): Promise<void> {
+    const before = this.ledger.commits;
+    const deadline = performance.now() + backMs;
+    while (this.ledger.commits === before) {
+      this.assertHealthy();
+      assert(performance.now() < deadline, `no commit of the group in ${backMs / 1_000} s`);
+      await sleep(20);
+    }
+  }
+
   async whole(): Promise<void> {
     await this.view.whole(backMs);
   }
@@ -209,14 +220,14 @@ async function allRounds(cluster: Cluster, { random, seed }: ScenarioRun): Promi
   const world = new World(cluster, random);
   const begun = performance.now();
   try {
-    await world.served();
+    await Promise.all([world.served(), world.committed()]);
     for (let round = 1; round <= rounds; round += 1)
       for (const kind of chosen) {
         console.log(`round ${round}: ${kind}`);
         if (random(3) > 0) await world.whole();
         await sleep(random(600));
         await kinds[kind]!(world);
-        await world.served();
+        await Promise.all([world.served(), world.committed()]);
         world.assertHealthy();
       }
     await Promise.all(world.loads.map((load) => load.drain()));

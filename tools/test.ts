@@ -132,7 +132,8 @@ async function main(): Promise<number> {
   if (bad.length > 0) process.stdout.write('\n');
   for (const result of bad) process.stdout.write(`FAILED ${result.path}: ${result.problem}\n`);
   process.stdout.write(`${closingLine(results)}\n`);
-  return bad.length > 0 || paths.length === 0 ? 1 : 0;
+  // An interrupted run has not come to all files.
+  return bad.length > 0 || results.length < paths.length || paths.length === 0 ? 1 : 0;
 }
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {

@@ -5,6 +5,7 @@
  */
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
+import { Histogram } from '../../tools/histogram.ts';
 import type { Bench } from '../cluster.ts';
 import type { WriterPlan } from './plain_writer.ts';
 import {
@@ -12,7 +13,6 @@ import {
   latencySeconds,
   loadMiB,
   openLoop,
-  p99,
   payload,
   percentiles,
   produce,
@@ -48,10 +48,13 @@ export async function catchUp(bench: Bench): Promise<void> {
     `the disk, 4 MiB written and flushed at a time: ${Math.round(floorMiB / (free / 1_000))} MiB/s`,
   );
   const after = await openLoop(bench, quietSeconds);
-  const quiet = [...before, ...after];
+  const quiet = new Histogram();
+  quiet.merge(before);
+  quiet.merge(after);
   console.log(`tail after: ${percentiles(after)}; before and after: ${percentiles(quiet)}`);
-  const allowed = Math.max(2 * p99(quiet), p99(quiet) + 10);
-  console.log(`p99 meanwhile ${p99(beside).toFixed(1)} ms, allowed ${allowed.toFixed(1)} ms`);
+  const quietMs = quiet.percentile(99);
+  const allowed = Math.max(2 * quietMs, quietMs + 10).toFixed(1);
+  console.log(`p99 meanwhile ${beside.percentile(99).toFixed(1)} ms, allowed ${allowed} ms`);
   const mib = askedMiBPerSecond * latencySeconds;
   const paced = write({ directory, mib, mibPerSecond: askedMiBPerSecond });
   const [pacedMs, tail] = await tailWhile(bench, paced);
@@ -60,16 +63,16 @@ export async function catchUp(bench: Bench): Promise<void> {
   );
 }
 
-/** The result of the work, and how long records took meanwhile, in ms. */
-async function tailWhile<T>(bench: Bench, work: Promise<T>): Promise<[T, number[]]> {
+/** The result of the work, and how long records took meanwhile. */
+async function tailWhile<T>(bench: Bench, work: Promise<T>): Promise<[T, Histogram]> {
   let isOver: boolean = false;
   const over = work.finally(() => {
     isOver = true;
   });
   // Awaited below, when the tail's second is over.
   over.catch(() => {});
-  const times: number[] = [];
-  while (!isOver) times.push(...(await openLoop(bench, 1)));
+  const times = new Histogram();
+  while (!isOver) times.merge(await openLoop(bench, 1));
   return [await over, times];
 }
 

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ErrorCode } from '../../engine/error_code.gen.ts';
 import { record } from '../../test/harness/client.ts';
+import { Histogram } from '../../tools/histogram.ts';
 import type { Bench } from '../cluster.ts';
 import { run } from '../compare/children.ts';
 import { readStat } from '../compare/proc.ts';
@@ -58,12 +59,13 @@ export async function load(bench: Bench): Promise<void> {
   }
 }
 
-/** Sends one record of 1 KiB after the other, on time whatever the answers do; answers with how long each took, in ms. */
-export async function openLoop(bench: Bench, seconds: number): Promise<number[]> {
+/** Sends one record of 1 KiB after the other, on time whatever the answers do; answers with how long each took. */
+export async function openLoop(bench: Bench, seconds: number): Promise<Histogram> {
   const { view, topic, partitions } = bench;
   const value = randomBytes(512).toString('hex');
   const begun = performance.now();
-  const answers: Promise<number>[] = [];
+  const times = new Histogram();
+  const answers: Promise<void>[] = [];
   for (let count = 0; count < seconds * perSecond; count += 1) {
     const due = begun + (count * 1_000) / perSecond;
     const earlyMs = due - performance.now();
@@ -75,23 +77,16 @@ export async function openLoop(bench: Bench, seconds: number): Promise<number[]>
     answers.push(
       sent.then(([answer]) => {
         if (answer?.errorCode !== ErrorCode.NONE) throw new Error(`refused: ${answer?.errorCode}`);
-        return performance.now() - due;
+        times.record(performance.now() - due);
       }),
     );
   }
-  return await Promise.all(answers);
+  await Promise.all(answers);
+  return times;
 }
 
-export function percentiles(times: readonly number[]): string {
-  return `p50 ${percentile(times, 0.5).toFixed(2)} ms, p99 ${p99(times).toFixed(2)} ms`;
-}
-
-export function p99(times: readonly number[]): number {
-  return percentile(times, 0.99);
-}
-
-function percentile(times: readonly number[], part: number): number {
-  return times.toSorted((a, b) => a - b)[Math.floor(times.length * part)] ?? Number.NaN;
+export function percentiles(times: Histogram): string {
+  return `p50 ${times.percentile(50).toFixed(2)} ms, p99 ${times.percentile(99).toFixed(2)} ms`;
 }
 
 /** One record a request, 200 a second; the first run warms up. */

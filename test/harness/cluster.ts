@@ -196,7 +196,10 @@ export class Cluster {
     return (await this.quorum()).leaderId;
   }
 
-  /** The metadata quorum as its leader tells it, as soon as one of the brokers that run says that it leads; throws when none does for a minute. */
+  /**
+   * The metadata quorum as its leader tells it, as soon as one of the brokers that run says that it leads. Throws when
+   * none does for a minute.
+   */
   async quorum(): Promise<Quorum> {
     const deadline = performance.now() + quorumPatienceMs;
     for (;;) {
